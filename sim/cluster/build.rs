@@ -1,5 +1,5 @@
-//! Refuses to build without `--cfg madsim`, before anything else is compiled: what is built without it cannot simulate, and the compiler
-//! would say so only after minutes.
+//! Refuses to build without `--cfg madsim`, before anything else is compiled: such a build cannot simulate, and the compiler would report
+//! it only after minutes.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -20,7 +20,7 @@ pub struct SimEnv {
 }
 
 impl SimEnv {
-    /// The environment of `process` in its present life. Each life draws from a stream of its own.
+    /// The environment of `process` in its present life. Each life has a separate stream of draws.
     pub fn new(rt: &Rt, seed: u64, process: ProcessId) -> Self {
         let index = u64::from(process.0) << 32 | u64::from(rt.incarnation(process));
         Self { rt: rt.clone(), process, choices: Arc::new(Mutex::new(Draw::new(seed, Concern::Choices, index))) }

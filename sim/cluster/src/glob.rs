@@ -1,6 +1,6 @@
 //! Patterns of names, as in a shell.
 
-/// Whether `text` has the form of `pattern`, in which `*` stands for any text.
+/// Whether `text` matches `pattern`, in which `*` stands for any text.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

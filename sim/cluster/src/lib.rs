@@ -7,20 +7,19 @@
 //!                         all of it runs on rt: processes, their clocks and their randomness (madsim)
 //!   fault   what goes wrong, and when                 trace  what happens, as typed events and a digest
 //! ```
-//! It knows Kubernetes and no system under test: whoever brings types and actors of their own registers them ([`kinds::TypeDef`]). Code
-//! that is written against [`Client`](kube_machinery::Client) and [`Env`](kube_machinery::Env) runs in it as it is, with a [`SimClient`]
-//! and a [`SimEnv`]. What a run is to show is not said here: scenarios, plans and claims are those of `sim-harness`, which stands on this
-//! package.
+//! It knows Kubernetes and no system under test: other packages register their own types ([`kinds::TypeDef`]) and actors. Code that uses
+//! [`Client`](kube_machinery::Client) and [`Env`](kube_machinery::Env) runs in it unchanged, with a [`SimClient`] and a [`SimEnv`]. The
+//! purpose of a run is defined elsewhere: scenarios, plans and claims are those of `sim-harness`, which builds on this package.
 //!
-//! | items | are about |
+//! | items | topic |
 //! |---|---|
-//! | [`Cluster`], [`ClusterConfig`], [`Knobs`] | API servers over one store; what differs between installations |
-//! | [`SimClient`], [`SimEnv`] | a process's way to the API; its clocks, tasks and randomness |
+//! | [`Cluster`], [`ClusterConfig`], [`Knobs`] | API servers over one store; differences between installations |
+//! | [`SimClient`], [`SimEnv`] | a process's access to the API; its clocks, tasks and randomness |
 //! | [`Rt`], [`net`] | processes, hosts and model time; links between processes |
-//! | [`Fault`], [`Faults`] | what can go wrong, each kind with its parameters; when it begins and ends |
-//! | [`actor`], [`node`] | scheduler, kubelets, the controllers of the control plane; sandboxes, CNI, who answers on an address |
-//! | [`Registry`], [`Stored`] | the served types, and the rules by which their objects are kept |
-//! | [`Event`], [`Note`], [`Recorder`] | what happens, what actors say of themselves, who listens |
+//! | [`Fault`], [`Faults`] | the kinds of faults with their parameters; when each begins and ends |
+//! | [`actor`], [`node`] | scheduler, kubelets, the controllers of the control plane; sandboxes, CNI, the users of each address |
+//! | [`Registry`], [`Stored`] | the served types, and the rules by which their objects are stored |
+//! | [`Event`], [`Note`], [`Recorder`] | events, notes of actors on their actions, listeners |
 //! | [`Testbed`] | a small cluster for tests and examples |
 //!
 //! [`Cluster`]: cluster::Cluster
@@ -41,7 +40,7 @@
 //! # Examples
 //!
 //! A client is cut off from the API servers for a minute: its connection breaks, and it cannot know whether its write was stored. The same
-//! seed tells the same story again:
+//! seed gives the same run again:
 //!
 //! ```
 //! use kube_machinery::ClientExt;

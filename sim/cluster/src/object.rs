@@ -12,15 +12,15 @@ use serde_json::Value;
 pub trait AnyObject: fmt::Debug + Send + Sync + 'static {
     /// The metadata of the object, as in `metadata`; no copy is made.
     fn meta(&self) -> &ObjectMeta;
-    /// Its metadata, to change.
+    /// The metadata of the object, mutable.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
-    /// For a downcast of a reference.
+    /// The object as `Any`, for a downcast of a reference.
     fn as_any(&self) -> &dyn Any;
-    /// For a downcast of a reference, to change.
+    /// The object as mutable `Any`, for a downcast of a reference.
     fn as_any_mut(&mut self) -> &mut dyn Any;
-    /// For a downcast of the shared object.
+    /// The object as `Any`, for a downcast of the shared object.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-    /// A copy that nobody else shares, so that it can be changed.
+    /// An unshared copy, so that it can be changed.
     fn deep_copy(&self) -> Obj;
     /// Whether both are of one type and would serialise to the same bytes.
     fn same(&self, other: &dyn AnyObject) -> bool;
@@ -28,7 +28,7 @@ pub trait AnyObject: fmt::Debug + Send + Sync + 'static {
     fn to_value(&self) -> Value;
 }
 
-/// A shared object of any registered type: a change of it makes a copy first unless nobody else has it ([`make_mut`]).
+/// A shared object of any registered type: changing it makes a copy first unless it is not shared ([`make_mut`]).
 pub type Obj = Arc<dyn AnyObject>;
 
 impl<K: Object> AnyObject for K {
@@ -68,7 +68,7 @@ pub fn typed_ref<K: Object>(object: &dyn AnyObject) -> &K {
     object.as_any().downcast_ref().unwrap_or_else(|| panic!("the object is not a {}", std::any::type_name::<K>()))
 }
 
-/// The object to change: in place if nobody shares it, else a copy.
+/// The object, mutable: in place if it is not shared, otherwise a copy.
 pub fn make_mut(object: &mut Obj) -> &mut dyn AnyObject {
     if Arc::get_mut(object).is_none() {
         *object = object.deep_copy();

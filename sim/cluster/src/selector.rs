@@ -7,7 +7,7 @@ use kube::core::{Expression, Selector as LabelSelector, SelectorExt};
 use crate::kinds::TypeDef;
 use crate::object::AnyObject;
 
-/// Which objects a list or watch is about. The default selects everything.
+/// The objects that a list or watch selects. The default selects everything.
 #[derive(Clone, Debug, Default)]
 pub struct Selector {
     labels: Option<LabelSelector>,
@@ -58,7 +58,7 @@ impl Selector {
                 return Err(format!("invalid selector: '{term}'; can't understand '{term}'"));
             };
             if !matches!(name, "metadata.name" | "metadata.namespace") && !def.fields.contains(&name) {
-                // Types without fields of their own say it in other words.
+                // For types without further fields the message has other words.
                 let bare = def.fields.is_empty() && !def.custom;
                 let of_all = format!("{name:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
                 return Err(if bare { of_all } else { format!("field label not supported: {name}") });
@@ -73,7 +73,7 @@ impl Selector {
         self.labels.is_none() && self.numbers.is_empty() && self.fields.is_empty()
     }
 
-    /// The value that a field must have, if the selector says so.
+    /// The value that a field must have, if the selector requires one.
     pub fn required(&self, field: &str) -> Option<&str> {
         self.fields.iter().find(|term| term.equal && term.name == field).map(|term| term.value.as_str())
     }

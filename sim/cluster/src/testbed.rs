@@ -14,10 +14,10 @@ use crate::kinds::{self, KindId, Registry, TypeDef};
 use crate::rt::{ProcessId, Rt, run};
 use crate::trace::recorder::Recorder;
 
-/// The types that beds serve besides those of Kubernetes.
+/// The types that testbeds serve besides those of Kubernetes.
 static TYPES: OnceLock<fn() -> Vec<TypeDef>> = OnceLock::new();
 
-/// Has every bed of this process serve these types, too. The first call counts.
+/// Makes every testbed of this program serve these types, too. Only the first call counts.
 pub fn serve(types: fn() -> Vec<TypeDef>) {
     TYPES.get_or_init(|| types);
 }
@@ -26,7 +26,7 @@ fn served() -> Vec<TypeDef> {
     TYPES.get().map(|types| types()).unwrap_or_default()
 }
 
-/// A running cluster. Every client is the only connection of a process of its own.
+/// A running cluster. Every client has a separate process.
 #[derive(Clone)]
 pub struct Testbed {
     /// The runtime of the run: processes, hosts, and model time.
@@ -43,7 +43,7 @@ impl Testbed {
         Self::run_with(ClusterConfig { seed, ..ClusterConfig::default() }, 2, test)
     }
 
-    /// The same with a configuration and a number of servers.
+    /// Like [`Testbed::run`], with a configuration and a number of servers.
     pub fn run_with<T>(config: ClusterConfig, servers: usize, test: impl AsyncFnOnce(Testbed) -> T) -> T {
         run(config.seed, async |rt| {
             let registry = Arc::new(Registry::new(kinds::all(served())));
@@ -65,7 +65,7 @@ impl Testbed {
         })
     }
 
-    /// A process called `name` on a host of its own, up and doing nothing by itself.
+    /// A process called `name` on its own host, up and without any code of its own.
     pub fn process(&self, name: &str) -> ProcessId {
         let process = self.rt.add_process(self.rt.add_host(name), name);
         self.rt.start(process);
@@ -89,7 +89,7 @@ impl Testbed {
         SimEnv::new(&self.rt, self.seed, client.process())
     }
 
-    /// Lets so much model time pass; other processes go on meanwhile.
+    /// Lets this much model time pass; other processes go on meanwhile.
     pub async fn wait(&self, duration: Duration) {
         self.rt.sleep(duration).await;
     }

@@ -1,12 +1,12 @@
-//! The informers of one life of a process: one per type, however many parts of the process want to hear of it.
+//! The informers of one life of a process: one per type, however many parts of the process use it.
 //!
 //! ```text
 //!   tell::<K>(handler) ─┐
 //!   tell::<K>(handler) ─┼─► start ─► Informer<K> ─► one task: each handler in turn, for each change
 //!   index::<K>(index)  ─┘
 //! ```
-//! A watch costs something for every change that it is told, and so does a task that is woken: so a process has one of
-//! each per type. Used by the garbage collector and by the controller manager.
+//! A watch has a cost for every change that it delivers, and so does a task that is woken: so a process has one of each per type. Used by
+//! the garbage collector and by the controller manager.
 
 use std::any::{Any, TypeId};
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::env::SimEnv;
 
 type Handler<K> = Box<dyn FnMut(&Notification<K>) + Send>;
 
-/// What is wanted of one type.
+/// The handlers and indexes requested for one type.
 struct Wanted<K> {
     indexes: Vec<Index<K>>,
     handlers: Vec<Handler<K>>,
@@ -34,11 +34,11 @@ trait Want: Any + Send {
 /// One running informer.
 struct Running {
     of: TypeId,
-    /// Completes when it has its first list and every handler has heard of all of it.
+    /// Completes when the informer has its first list and every handler has seen all of it.
     told: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Completes when it has its first list.
+    /// Completes when the informer has its first list.
     synced: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Dropping an informer would end it.
+    /// The informer, which ends when it is dropped.
     informer: Box<dyn Any + Send>,
 }
 
@@ -79,7 +79,7 @@ impl<K: Object> Want for Wanted<K> {
         let (store, synced, again) = (informer.store(), informer.synced(), informer.synced());
         let told = async move {
             synced.await;
-            // Of an empty list nobody is told.
+            // An empty list causes no notification.
             if !store.is_empty() && is_caught_up.wait_for(|caught_up| *caught_up).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -99,7 +99,7 @@ impl Informers {
         wanted.downcast_mut().unwrap_or_else(|| unreachable!("it was put there under this type"))
     }
 
-    /// Wants a store of `K` in which objects are found by `index`, too.
+    /// Requests a store of `K` that has the index `index`.
     pub(super) fn index<K: Object>(&mut self, index: Index<K>) {
         self.wanted::<K>().indexes.push(index);
     }
@@ -109,12 +109,12 @@ impl Informers {
         self.wanted::<K>().handlers.push(Box::new(handler));
     }
 
-    /// Has an informer of `K`, whose store is all that is asked for.
+    /// Requests an informer of `K` for its store alone.
     pub(super) fn want<K: Object>(&mut self) {
         self.wanted::<K>();
     }
 
-    /// Starts them all, in the order in which the types were first wanted.
+    /// Starts all of them, in the order in which the types were first requested.
     pub(super) fn start(self, client: &ApiClient, env: &SimEnv) -> Started {
         Started { running: self.wanted.into_iter().map(|(_, wanted)| wanted.start(client, env)).collect() }
     }
@@ -128,14 +128,14 @@ impl Started {
         }
     }
 
-    /// Completes when all have their first lists and the handlers have heard of everything in them.
+    /// Completes when all have their first lists and the handlers have seen everything in them.
     pub(super) async fn told(&mut self) {
         for running in &mut self.running {
             running.told.as_mut().await;
         }
     }
 
-    /// What is known of `K`. Panics if nobody wanted it, which is a bug of the caller.
+    /// The store of `K`. Panics if no part of the process requested it, which is a bug of the caller.
     pub(super) fn store<K: Object>(&self) -> StoreReader<K> {
         let running = self.running.iter().find(|running| running.of == TypeId::of::<K>());
         let informer = running.and_then(|running| running.informer.downcast_ref::<Informer<K, SimEnv>>());

@@ -1,6 +1,6 @@
-//! Parts of a cluster that are no API server and no client under test: controllers that workloads need around them.
+//! The parts of a cluster that are neither API servers nor clients under test: controllers that workloads need around them.
 //!
-//! Each is a process that whoever builds the world installs; it lives through its crashes by itself.
+//! Each is a process that is installed when the world is built, and that recovers from its crashes without help.
 
 pub mod controller_manager;
 pub mod garbage_collector;

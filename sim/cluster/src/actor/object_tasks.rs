@@ -10,10 +10,10 @@ use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use sim_config::time::SimTime;
 
-/// The work on one object. It ends with what the main loop has to know.
+/// The work on one object. Its output is for the main loop.
 pub(super) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Tasks that were begun since [`ObjectTasks`] was polled last.
+/// Tasks that were begun since [`ObjectTasks`] was last polled.
 pub(super) struct Spawner<T>(Mutex<Vec<Task<T>>>);
 
 impl<T> Default for Spawner<T> {
@@ -29,8 +29,8 @@ impl<T> Spawner<T> {
         self.0.lock().push(Box::pin(work));
     }
 
-    /// Forgets what has begun when the guard is dropped: tasks and the actor that spawns them have handles on each other, which would keep
-    /// both alive.
+    /// Returns a guard that, when dropped, forgets the tasks begun and not yet polled: tasks and the actor that spawns them have handles on
+    /// each other, which would keep both alive.
     pub(super) fn until_dropped(&self) -> impl Drop + '_ {
         struct Guard<'a, T>(&'a Spawner<T>);
         impl<T> Drop for Guard<'_, T> {
@@ -51,7 +51,7 @@ impl<T> ObjectTasks<T> {
         Self(FuturesUnordered::new())
     }
 
-    /// The next task that is done, of those that there are and those that `spawner` was given meanwhile.
+    /// The next task that completes, including those that `spawner` was given meanwhile.
     pub(super) fn poll_next(&mut self, spawner: &Spawner<T>, cx: &mut Context<'_>) -> Poll<T> {
         loop {
             self.0.extend(spawner.0.lock().drain(..));
@@ -65,7 +65,7 @@ impl<T> ObjectTasks<T> {
     }
 }
 
-/// An alarm that is set anew only when its time changes: each setting costs a timer.
+/// An alarm that is set again only when its time changes: each setting costs a timer.
 pub(super) struct Alarm {
     sleep: Option<(SimTime, crate::rt::Sleep)>,
 }
@@ -75,7 +75,7 @@ impl Alarm {
         Self { sleep: None }
     }
 
-    /// Ready when it is `at`.
+    /// Ready when the time is `at`.
     pub(super) fn poll(&mut self, rt: &crate::rt::Rt, at: Option<SimTime>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = at else { return Poll::Pending };
         if self.sleep.as_ref().is_none_or(|(set, _)| *set != at) {

@@ -1,6 +1,6 @@
-//! Admission webhooks (K §8.3) and permissions: what is registered, and how a write passes the webhooks.
+//! Admission webhooks (K §8.3) and permissions: the registrations, and the way of a write through the webhooks.
 //!
-//! The server sends a write here when a rule of some webhook is about it; permissions are looked at by its filters.
+//! A write comes here when a rule of some webhook matches it; permissions are checked by the server's filters.
 //!
 //! ```text
 //!  Webhook (registration) ──► is it asked? ──► call ──► connection (pool) ──► Service ──► a process
@@ -42,44 +42,44 @@ pub use service::{Service, UNREADY_AFTER};
 use registration::operation;
 use reinvocation::Reinvocation;
 
-/// What a webhook is asked.
+/// The request to a webhook.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// What the request does: create, update (also for patches) or delete.
+    /// The operation: create, update (also for patches) or delete.
     pub verb: Verb,
-    /// Whether a mutating webhook is asked, else a validating one.
+    /// Whether a mutating webhook is called; otherwise it is a validating one.
     pub mutating: bool,
-    /// The type of the object that the request is about.
+    /// The type of the object in the request.
     pub kind: KindId,
-    /// Which part of the object is written, if not the whole. The object is given as a whole all the same, also where a real server shows
-    /// a `Binding`.
+    /// The part of the object that is written, if not the whole. The whole object is passed all the same, even where a real server passes a
+    /// `Binding`.
     pub subresource: Option<Subresource>,
-    /// The object; its name is empty while a generated one is not yet known (K123).
+    /// The key of the object; its name is empty while a generated one is not yet known (K123).
     pub key: Option<ObjectKey>,
     /// The object as it would be stored, of the stored type; unset for deletes.
     pub object: Option<Obj>,
     /// The stored object; unset for creates.
     pub old: Option<Obj>,
-    /// Whether the request only checks.
+    /// Whether the request is a dry run.
     pub dry: bool,
 }
 
-/// Why a webhook says no.
+/// The reason why a webhook denies a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The HTTP code of the answer; below 400 counts as 400.
     pub code: u16,
-    /// The machine-readable reason; unset = none, as the server adds none that goes with the code (K122).
+    /// The machine-readable reason; unset = none, as the server does not derive one from the code (K122).
     pub reason: Option<Reason>,
     /// The reason in words.
     pub message: String,
 }
 
-/// What a webhook answers: `Some` = a mutating webhook changed the object. That is then of the stored type, or of one
-/// that clients use for it.
+/// The answer of a webhook: `Some` = a mutating webhook changed the object. The object is then of the stored type, or of one that clients
+/// use for it.
 pub type Verdict = Result<Option<Obj>, Denial>;
 
-/// The code of a webhook. It may read through a client of its own process, and what it reads may be stale (K124).
+/// The code of a webhook. It may read through a client of its own process, and its reads may be stale (K124).
 pub type Handler = Arc<dyn Fn(Review) -> Pin<Box<dyn Future<Output = Verdict> + Send>> + Send + Sync>;
 
 /// Requests that are refused with 403 (K §9.2 A11).
@@ -89,14 +89,14 @@ pub struct Forbidden {
     pub fault: Option<u32>,
     /// The clients whose requests are refused; those of others pass.
     pub clients: Side,
-    /// Which verbs; empty = all.
+    /// The verbs that are refused; empty = all.
     pub verbs: Vec<Verb>,
-    /// Which types; empty = all.
+    /// The types that are refused; empty = all.
     pub kinds: Vec<KindId>,
 }
 
 impl State {
-    /// The DefaultTolerationSeconds plugin, if it is on (K §6.2).
+    /// Applies the DefaultTolerationSeconds plugin, if it is on (K §6.2).
     pub(super) fn default_tolerations(&self, kind: KindId, body: &mut Obj) {
         if let Some((pods, seconds)) = self.default_toleration
             && pods == kind
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Whether webhooks may want to see a request.
+    /// Whether webhooks may have to see a request.
     pub(super) fn is_hooked(&self, request: &ApiRequest) -> bool {
         if self.webhooks.is_empty() {
             return false;
@@ -115,7 +115,7 @@ impl State {
         self.webhooks.iter().any(|hook| hook.has_rule_for(request.kind, &request.op, operation))
     }
 
-    /// What admission calls a write: an apply patch of what is not there is a create (K166).
+    /// The admission operation of a write: an apply patch of an object that does not exist is a create (K166).
     fn operation(&self, request: &ApiRequest) -> Verb {
         match &request.op {
             Op::Patch { key, patch, .. } if patch.kind == PatchKind::Apply && self.store.table(request.kind).get(key).is_none() => {
@@ -127,14 +127,14 @@ impl State {
 }
 
 impl Cluster {
-    /// A write that webhooks want to see: their calls take time, so the stored object may change meanwhile, and then
-    /// everything starts again (K §2.7 step 10). Webhooks may run for a write that fails in the end (K §3.4).
+    /// Carries out a write that webhooks have to see: their calls take time, so the stored object may change meanwhile, and then everything
+    /// starts again (K §2.7 step 10). Webhooks may run for a write that fails in the end (K §3.4).
     pub(super) async fn write_with_admission(self: &Arc<Self>, work: &Work, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         let intent = Intent::of(request);
         let Work { server, deadline, .. } = *work;
         let def = self.registry.get(intent.kind);
         loop {
-            // A create is first looked at by admission; everything else begins with the stored object.
+            // For a create, admission comes first; everything else begins with the stored object.
             if intent.verb != Verb::Create
                 && let Some(error) = self.wait_to_write(work, |_| None).await
             {
@@ -196,7 +196,7 @@ impl Cluster {
             let unchanged = match (&base, stored) {
                 (Some(base), Some(stored)) => base == resource_version(&**stored),
                 (None, None) => true,
-                // A create fails now; a PUT that would have created becomes an update.
+                // A create fails now; a PUT that would have created the object becomes an update.
                 (None, Some(_)) => intent.verb == Verb::Create,
                 (Some(_), None) => false,
             };
@@ -208,7 +208,7 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Asks the mutating webhooks, one after the other; each sees what those before it made (K194).
+    /// Calls the mutating webhooks, one after the other; each sees the changes of those before it (K194).
     async fn mutate(
         self: &Arc<Self>,
         server: usize,
@@ -242,7 +242,7 @@ impl Cluster {
     }
 }
 
-/// What a mutating webhook sees.
+/// The review that a mutating webhook gets.
 fn review(intent: Intent, verb: Verb, loaded: &Loaded) -> Review {
     let (key, object, old) = match loaded {
         Loaded::Create { namespace, body } => {
@@ -260,7 +260,7 @@ fn review(intent: Intent, verb: Verb, loaded: &Loaded) -> Review {
     Review { verb, mutating: true, kind, subresource, key, object, old, dry: intent.dry == Dry::Run }
 }
 
-/// Runs futures concurrently to their end. The error is that of the one which failed first (K196).
+/// Runs futures concurrently to their end. Returns the error of the one that failed first (K196).
 async fn first_error<T, E>(futures: Vec<impl Future<Output = Result<T, E>>>) -> Result<(), E> {
     let mut running: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut first = Ok(());

@@ -1,4 +1,4 @@
-//! Watches of one client that are behind.
+//! Watches of one client that lag behind.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) struct CacheLag {
     pub(super) lag: Duration,
 }
 
-/// How much later a change of `kind` reaches `client`: by the longest of its lags.
+/// The time by which a change of `kind` reaches `client` late: the longest of its lags.
 pub(super) fn lag_of(lags: &[CacheLag], client: ProcessId, kind: KindId) -> Duration {
     let of_watch = |lag: &&CacheLag| lag.client == client && lag.kind.is_none_or(|lagging| lagging == kind);
     lags.iter().filter(of_watch).map(|lag| lag.lag).max().unwrap_or_default()
@@ -21,7 +21,7 @@ pub(super) fn lag_of(lags: &[CacheLag], client: ProcessId, kind: KindId) -> Dura
 
 #[cfg(test)]
 impl CacheLag {
-    /// Whether it delays what `client` is told of one of `kinds`.
+    /// Whether it delays changes of one of `kinds` to `client`.
     pub(super) fn concerns(&self, client: ProcessId, kinds: &[KindId]) -> bool {
         self.client == client && self.kind.is_none_or(|kind| kinds.contains(&kind))
     }

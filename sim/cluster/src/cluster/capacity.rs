@@ -1,4 +1,4 @@
-//! How much an API server does at a time (K §2.11): seats that requests take, and processors that those with a seat wait for.
+//! The capacity of an API server (K §2.11): seats that requests take, and processors that requests with a seat wait for.
 //!
 //! ```text
 //!  arrives ─► a seat? ─► a processor? ─► works ─► etcd ─► works again ─► answers, leaves its seat
@@ -6,9 +6,8 @@
 //!               │           └► in the order of arrival
 //!               └► waits, client by client in turn; 429 when too many of its client wait, or for too long
 //! ```
-//! Processors work in the order of arrival, or share their time between all that is there ([`Discipline`]).
-//! Without a [`Capacity`] every request is worked on at once, whatever else there is to do: the latency of a server then does not depend
-//! on its load.
+//! Processors work in the order of arrival, or share their time between all pending work ([`Discipline`]). Without a [`Capacity`] every
+//! request is processed at once, whatever else is pending: the latency of a server then does not depend on its load.
 
 use std::time::Duration;
 
@@ -24,66 +23,66 @@ use crate::kinds::TypeDef;
 use crate::net::{Delay, Sampler};
 use crate::object::Obj;
 
-/// How much one API server does at a time. A request keeps a processor busy before etcd has it, and again if its answer takes work; what
+/// The capacity of one API server. A request keeps a processor busy before etcd has it, and again if its answer takes work; the time that
 /// etcd takes is part of the delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Capacity {
-    /// Processors: how many requests are worked on at the same time, at least 1.
+    /// The number of processors, which is the number of requests that are processed at the same time, at least 1.
     pub width: u32,
-    /// What a get, a list or the opening of a watch keeps a processor busy.
+    /// The processor time of a get, a list or the opening of a watch.
     pub read: Delay,
-    /// What a create, an update, a patch or a delete keeps a processor busy.
+    /// The processor time of a create, an update, a patch or a delete.
     pub write: Delay,
-    /// What a write that is refused with 409 takes more, once etcd has answered: the server reads the object again to say why.
+    /// The additional time of a write that is refused with 409, once etcd has answered: the server reads the object again to say why.
     pub conflict: Delay,
-    /// What each object of a list, or of the first events of a watch, takes more.
+    /// The additional time for each object of a list, or of the first events of a watch.
     pub object: Span,
-    /// What sending a change to one watcher takes: a write of what many watch costs the server more.
+    /// The time for sending a change to one watcher: a write of an object with many watchers costs the server more.
     pub event: Span,
-    /// How many requests a server takes on at the same time, whether they work, wait for a processor or for etcd: 400 that read and 200
-    /// that write, which priority and fairness puts together. At least 1.
+    /// The number of requests that a server takes on at the same time, whether they work, wait for a processor or for etcd: 400 that read
+    /// and 200 that write, which priority and fairness adds up. At least 1.
     pub seats: u32,
-    /// How many requests of one client wait for a seat; the next one gets 429.
+    /// The number of requests of one client that may wait for a seat; the next one gets 429.
     pub queue: u32,
-    /// How processors divide their time.
+    /// The way processors divide their time.
     #[serde(skip_serializing_if = "Discipline::is_fifo")]
     pub discipline: Discipline,
-    /// Where processors share their time, on how many requests at most; the others wait in the order of arrival. Unset = on all.
+    /// The most requests among which processors share their time; the others wait in the order of arrival. Unset = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub side_by_side: Option<u32>,
-    /// What taking in an answer keeps a processor busy, where clients run on the machine of the server. Each change that is sent to a
-    /// watcher is then work of its own, and `event` holds what its client does with it.
+    /// The processor time for taking in an answer, where clients run on the machine of the server. Each change that is sent to a watcher is
+    /// then a separate job, and `event` includes the work of its client.
     #[serde(skip_serializing_if = "is_nothing")]
     pub client: Delay,
-    /// How many other things keep processors busy all the time. Only where processors share their time.
+    /// The number of other things that keep processors busy all the time. Only where processors share their time.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
-    /// What each KiB of an object takes more, wherever it is worked on: when it is written, in an answer, on its way to a watcher, and
-    /// where `client` is more than 0, when an answer is taken in.
+    /// The additional time for each KiB of an object, wherever it is processed: when it is written, in an answer, on its way to a watcher,
+    /// and where `client` is more than 0, when an answer is taken in.
     #[serde(skip_serializing_if = "Span::is_zero")]
     pub per_kib: Span,
 }
 
-/// How processors divide their time between what there is to do.
+/// The way processors divide their time between the pending work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discipline {
-    /// In the order of arrival; what has begun is finished first.
+    /// In the order of arrival; work that has begun is finished first.
     #[default]
     Fifo,
-    /// All jobs at once, each as much slower: time slices, as operating systems give them to programs.
+    /// All jobs at once, each slowed down accordingly: time slices, as operating systems give them to programs.
     ProcessorSharing,
 }
 
 impl Discipline {
-    /// Whether it is that of servers of which nothing is said.
+    /// Whether it is the default discipline.
     pub fn is_fifo(&self) -> bool {
         *self == Discipline::Fifo
     }
 }
 
-/// Whether a delay is none, as it is where nothing is said.
+/// Whether a delay is zero, which is the default.
 pub fn is_nothing(delay: &Delay) -> bool {
     *delay == Delay::Constant(Span::micros(0))
 }
@@ -92,7 +91,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The most other things that keep processors busy: what waits behind more is not answered.
+/// The most other things that keep processors busy: work behind more of them is not answered.
 const BACKGROUND_MAX: u32 = 1_000;
 
 impl Default for Capacity {
@@ -116,7 +115,7 @@ impl Default for Capacity {
 }
 
 impl Capacity {
-    /// What no server can be: the key of the value, what is wrong with it, and what would be right.
+    /// The first invalid value: its key, its error, and a valid value instead.
     pub fn problem(&self) -> Option<(&'static str, String, String)> {
         let most = super::request::MUTATING_DEADLINE;
         let of = |key| move |found: String, right: String| Some((key, found, right));
@@ -161,7 +160,7 @@ impl Capacity {
     }
 }
 
-/// A [`Capacity`] made ready for drawing.
+/// A [`Capacity`] prepared for drawing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(super) width: u32,
@@ -173,7 +172,7 @@ pub(crate) struct Size {
     pub(super) seats: usize,
     pub(super) queue: usize,
     pub(super) client: Option<Sampler>,
-    /// Unset = in turn.
+    /// The shared machine; unset = work in the order of arrival.
     pub(super) shared: Option<Machine>,
     pub(super) side_by_side: usize,
     pub(super) per_kib: Duration,
@@ -197,7 +196,7 @@ impl Size {
         }
     }
 
-    /// What a request takes before etcd has it.
+    /// The processor time of a request before etcd has it.
     pub(super) fn before(&self, def: &TypeDef, op: &Op, quantile: f64) -> Duration {
         let body = match op {
             Op::Create { body, .. } | Op::Update { body, .. } => self.of(def, [body]),
@@ -206,7 +205,7 @@ impl Size {
         if op.verb().is_write() { self.write } else { self.read }.sample(quantile) + body
     }
 
-    /// What its answer takes.
+    /// The processor time of its answer.
     pub(super) fn after(&self, def: &TypeDef, result: &Result<ApiReply, ApiError>, quantile: f64) -> Duration {
         self.of_answer(def, result)
             + match result {
@@ -216,7 +215,7 @@ impl Size {
             }
     }
 
-    /// What its answer takes more for the size of what is in it.
+    /// The additional time of its answer for the size of its content.
     pub(super) fn of_answer(&self, def: &TypeDef, result: &Result<ApiReply, ApiError>) -> Duration {
         match result {
             Ok(ApiReply::Object(object)) => self.of(def, [object]),
@@ -225,7 +224,7 @@ impl Size {
         }
     }
 
-    /// What the size of these objects takes more.
+    /// The additional time for the size of these objects.
     fn of<'a>(&self, def: &TypeDef, objects: impl IntoIterator<Item = &'a Obj>) -> Duration {
         if !self.weighs() {
             return Duration::ZERO;
@@ -233,26 +232,26 @@ impl Size {
         self.of_bytes(objects.into_iter().map(|object| size_of(def, object)).sum())
     }
 
-    /// What so many bytes take more.
+    /// The additional time for this number of bytes.
     pub(super) fn of_bytes(&self, bytes: usize) -> Duration {
         Duration::from_nanos(self.per_kib.as_nanos() as u64 * bytes as u64 / 1024)
     }
 
-    /// Whether it matters how large an object is.
+    /// Whether the size of an object matters.
     pub(super) fn weighs(&self) -> bool {
         !self.per_kib.is_zero()
     }
 }
 
-/// What processors of the servers did so far.
+/// The work done by the processors of the servers so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerWork {
-    /// Requests and openings of watches that were worked on.
+    /// Requests and openings of watches that were processed.
     pub requests: u64,
-    /// Those that were refused with 429, for want of a seat.
+    /// Requests that were refused with 429, for want of a seat.
     pub refused: u64,
-    /// How long they waited for a seat and for a processor, all together.
+    /// The total time that requests waited for a seat and for a processor.
     pub waited: Duration,
-    /// How long processors were busy, all together.
+    /// The total time that processors were busy.
     pub worked: Duration,
 }

@@ -1,9 +1,9 @@
-//! Faults that begin when objects change: at the second update of a ConfigMap, after a pod was bound.
+//! Faults that begin when objects change: at the second update of a ConfigMap, or after a pod was bound.
 //!
 //! ```text
 //!  a write is committed ── counted by the first step that its point waits for ──► the last step was reached ──► the fault begins
 //! ```
-//! What is counted are commits, whoever made them, and not requests: a write that is refused changes nothing.
+//! Commits are counted, from any client, and not requests: a write that is refused changes nothing.
 
 use kube_machinery::ObjectKey;
 
@@ -11,29 +11,29 @@ use crate::glob;
 use crate::kinds::KindId;
 use crate::object::Obj;
 
-/// What became of an object.
+/// The kind of an object's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Became {
-    /// There was no object of its name before.
+    /// The object was created: there was none of its name before.
     Created,
-    /// It was there before, and still is.
+    /// The object was updated: it existed before, and still does.
     Updated,
-    /// It is gone for good, not only marked.
+    /// The object was removed, not only marked for deletion.
     Deleted,
 }
 
 /// Changes of some objects, of which the `nth` is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeStep {
-    /// The type that all of them are of.
+    /// The type of the objects.
     pub kind: KindId,
     /// The keys, as `NAMESPACE/NAME` or `NAME`, in which `*` stands for any text.
     pub key: String,
-    /// Only changes of this sort; unset = of any.
+    /// Counts only changes of this kind; unset = of any.
     pub became: Option<Became>,
-    /// Only those that give this field a value which it did not have: a JSON Pointer such as `/spec/nodeName`.
+    /// Counts only changes that give this field a new value: a JSON Pointer such as `/spec/nodeName`.
     pub sets: Option<String>,
-    /// Which of them, counting from 1 when the step begins.
+    /// The number of the change that is waited for, counting from 1 when the step begins.
     pub nth: u32,
 }
 
@@ -60,16 +60,16 @@ impl ChangeStep {
 pub struct ChangePoint {
     /// The number of the fault in its plan.
     pub fault: u32,
-    /// Each is waited for when the one before it was reached. Never empty.
+    /// The steps; each begins when the one before it was reached. Never empty.
     pub steps: Vec<ChangeStep>,
 }
 
-/// A point that was not reached yet.
+/// A point that has not been reached yet.
 struct Waiting {
     point: ChangePoint,
     /// The step that it waits for.
     step: usize,
-    /// How many changes that step has met.
+    /// The number of changes that this step has counted.
     met: u32,
 }
 
@@ -78,7 +78,7 @@ struct Waiting {
 pub(crate) struct ChangePoints(Vec<Waiting>);
 
 impl ChangePoints {
-    /// Whether changes have to be told at all: nearly never.
+    /// Whether any fault waits for changes, which is rare.
     pub(crate) fn listens(&self) -> bool {
         !self.0.is_empty()
     }
@@ -91,7 +91,7 @@ impl ChangePoints {
         self.0.clear();
     }
 
-    /// An object changed. Returns the faults for which that was the last step.
+    /// Takes in a change of an object. Returns the faults for which it completed the last step.
     pub(crate) fn changed(&mut self, kind: KindId, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>) -> Vec<u32> {
         let mut reached = Vec::new();
         self.0.retain_mut(|waiting| {

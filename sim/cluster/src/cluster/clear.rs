@@ -1,8 +1,8 @@
-//! Whether anything between a process and the API servers could drop, delay, refuse or hide a message.
+//! Checks whether anything between a process and the API servers could drop, delay, refuse or hide a message.
 //!
-//! Heartbeats of nodes are not sent while no process could notice the difference (`node::heartbeat`); this is how that is known. The
-//! cluster sees which processes run and how their clocks do, which rules the network has, which API servers recover, and which webhooks
-//! want to be asked. What faults do besides they declare: an [`Obstruction`] is there as long as the fault is.
+//! Heartbeats of nodes are not sent while no process could notice the difference (`node::heartbeat`); this module decides that. The cluster
+//! knows which processes run and how their clocks run, which rules the network has, which API servers recover, and which webhooks have to
+//! be called. Faults declare their other effects: an [`Obstruction`] exists as long as the fault does.
 
 use sim_config::time::SimTime;
 
@@ -12,15 +12,15 @@ use crate::kinds::KindId;
 use crate::net::Side;
 use crate::rt::{ProcessId, ProcessState};
 
-/// What was delivered late may keep later changes late: a cache that is behind by more than this is not clear.
+/// A late change may keep later changes late: a cache that is behind by more than this, in microseconds, is not clear.
 const BEHIND_MAX: u64 = 1_000_000;
 
-/// Something that may drop, delay, refuse or hide the requests of some processes to API servers, or the answers.
+/// An obstacle that may drop, delay, refuse or hide the requests of some processes to API servers, or the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstruction {
-    /// Whose requests and watches.
+    /// The clients whose requests and watches are affected.
     pub clients: Side,
-    /// About which types; none = about all.
+    /// The types affected; none = all.
     pub kinds: Vec<KindId>,
 }
 
@@ -30,11 +30,11 @@ impl Obstruction {
     }
 }
 
-/// The number of an obstruction that is there.
+/// The number of an existing obstruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObstructionId(u64);
 
-/// The obstructions that are there, with the number of the next one.
+/// The existing obstructions, with the number of the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Obstructions {
     present: Vec<(ObstructionId, Obstruction)>,
@@ -51,19 +51,19 @@ impl Obstructions {
 }
 
 impl Cluster {
-    /// Something is in the way from now on. Faults say so by themselves; who moves the cluster's controls by hand has to.
+    /// Adds an obstruction. Faults add theirs themselves; code that uses the cluster's controls directly has to do it.
     pub fn obstruct(&self, obstruction: Obstruction) -> ObstructionId {
         let id = self.lock().obstructions.add(obstruction);
         self.nodes.heartbeats.look_around(self);
         id
     }
 
-    /// It is no longer in the way.
+    /// Removes the obstruction with this number.
     pub fn unobstruct(&self, id: ObstructionId) {
         self.lock().obstructions.present.retain(|(known, _)| *known != id);
     }
 
-    /// Whether whatever `client` asks about `kinds` is answered as on a good day, and whatever it watches of them arrives so.
+    /// Whether all requests of `client` about `kinds` are answered normally, and all its watches of them are delivered normally.
     pub fn is_clear(&self, client: ProcessId, kinds: &[KindId]) -> bool {
         if self.rt.state(client) != ProcessState::Running || !self.rt.clock_of(client).runs_true() {
             return false;
@@ -77,7 +77,7 @@ impl Cluster {
 }
 
 impl ApiServer {
-    /// Whether it runs, and has recovered from what befell it.
+    /// Whether the server runs, and has recovered from its faults.
     fn is_well(&self, kinds: &[KindId], now: SimTime) -> bool {
         let in_time = |kind: &KindId| {
             let cache = &self.caches[usize::from(kind.0)];
@@ -88,14 +88,14 @@ impl ApiServer {
     }
 }
 
-/// Whether a rule for `ruled` types (none = all) is about one of `kinds`.
+/// Whether a rule for `ruled` types (none = all) covers one of `kinds`.
 fn meets(ruled: &[KindId], kinds: &[KindId]) -> bool {
     ruled.is_empty() || ruled.iter().any(|kind| kinds.contains(kind))
 }
 
 #[cfg(test)]
 impl Cluster {
-    /// The same as [`Cluster::is_clear`], but from what the state of the cluster shows of faults instead of from what they declare.
+    /// The same as [`Cluster::is_clear`], but derived from the effects of faults on the cluster's state instead of from their declarations.
     pub(crate) fn looks_clear(&self, client: ProcessId, kinds: &[KindId]) -> bool {
         let state = self.lock();
         let now = self.rt.now();

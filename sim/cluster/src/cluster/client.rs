@@ -32,7 +32,7 @@ pub struct SimClient {
     pub(super) streams_lists: bool,
 }
 
-/// Hands the request over when the caller goes away before the answer.
+/// Hands the request over when the caller is dropped before the answer.
 struct Guard<'a> {
     client: &'a SimClient,
     attached: Attached,
@@ -48,44 +48,45 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// What became of a request that was sent.
+/// The state of a request that was sent.
 enum Sent {
-    /// It is on its way; its answer is held up until then.
+    /// The request travels; its answer is held up until then.
     Travels(Ticket, SimTime, Option<(u64, SimTime, Until)>),
-    /// It is held up on its way or at its server; its answer is held up until then.
+    /// The request is held up on its way or at its server; its answer is held up until then.
     HeldUp(Ticket, Option<(u64, SimTime, Until)>),
-    /// There is no exchange: this error comes at this time.
+    /// There is no exchange: this error arrives at this time.
     Fails(SimTime, TransportError),
-    /// It cannot leave: the caller waits until the obstacle is gone, and sends it then.
+    /// The request cannot leave: the caller waits until the obstacle is gone, and sends it then.
     Waits(Obstacle),
 }
 
 impl SimClient {
-    /// A client of `process`, as the programs of Kubernetes have it: client-go over HTTP/2, connected to a server of its own choice. All
-    /// clients of a process in one of its lives share what client-go shares: the connection.
+    /// A client of `process` like those in the programs of Kubernetes: client-go over HTTP/2, connected to a server of its choice. All
+    /// clients of one life of a process share the connection, as in client-go.
     pub fn new(cluster: &Arc<Cluster>, process: ProcessId) -> Self {
         Self::with(cluster, process, Transport::default(), Reconnect::default())
     }
 
-    /// The client of a program that is not part of Kubernetes: of the kind that the run has drawn for the process.
+    /// A client of a program that is not part of Kubernetes: of the kind that the run has drawn for the process.
     pub fn of_program(cluster: &Arc<Cluster>, process: ProcessId) -> Self {
         let (transport, reconnect) = {
             let state = cluster.lock();
             let shares = state.knobs.client_shares();
-            // A number of its own, as below.
+            // A separate number, as below.
             shares.draw(Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX - 1)))
         };
         Self::with(cluster, process, transport, reconnect)
     }
 
-    /// A client of `process` with this transport and this way to reconnect, unless the process has one in its present life.
+    /// A client of `process` with this transport and this way to reconnect, unless the process already has a connection in its present
+    /// life.
     pub fn with(cluster: &Arc<Cluster>, process: ProcessId, transport: Transport, reconnect: Reconnect) -> Self {
         let servers = cluster.servers();
         assert!(servers > 0, "a client needs an API server to connect to");
         let incarnation = cluster.rt.incarnation(process);
         let (streams_lists, known) = {
             let state = cluster.lock();
-            // A number of its own, beyond those of the choices of a server.
+            // A separate number, beyond those of the choices of a server.
             let mut draw = Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX));
             let known = state.connections.get(&process).filter(|connection| connection.is_of(incarnation)).cloned();
             (draw.chance(state.knobs.watch_list_clients.get()), known)
@@ -99,7 +100,7 @@ impl SimClient {
         client
     }
 
-    /// Which kind of HTTP client it is.
+    /// The kind of HTTP client.
     pub fn transport(&self) -> Transport {
         self.connection.transport()
     }
@@ -114,7 +115,7 @@ impl SimClient {
         self.connection.server()
     }
 
-    /// The cluster whose API it is.
+    /// The cluster of the API.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.cluster
     }
@@ -124,7 +125,7 @@ impl SimClient {
         self.process
     }
 
-    /// When the caller gives up, by the clock of its host.
+    /// The time at which the caller gives up, with `timeout` measured by the clock of its host.
     fn deadline(&self, timeout: Option<Duration>) -> SimTime {
         timeout.map_or(SimTime::NEVER, |timeout| self.cluster.rt.now() + self.cluster.rt.clock_of(self.process).to_model(timeout))
     }
@@ -142,7 +143,7 @@ impl SimClient {
         if first && let Some(request) = request {
             state.count_request(&self.cluster, request, now);
             match state.begins_when_sent(request.call) {
-                // The request itself finds its way cut.
+                // This request already finds the link cut.
                 Some((fault, true)) => {
                     drop(state);
                     self.cluster.fire(fault, self.process);
@@ -154,8 +155,8 @@ impl SimClient {
         }
         let (after, again, block) = match self.transmit(&mut state, server) {
             Err(obstacle) => return Sent::Waits(obstacle),
-            // The refusal comes back as fast as the request went there. What had been sent to a server that is gone is answered with a
-            // reset.
+            // The refusal comes back as fast as the request arrived. A request sent earlier to a server that is down by now is answered
+            // with a reset.
             Ok((after, ..)) if !state.servers[server].up => {
                 return Sent::Fails(now + after * 2, if first { TransportError::Refused } else { TransportError::Reset });
             }
@@ -164,7 +165,7 @@ impl SimClient {
         let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
         let befalls = state.struck(request.call, now, |disturbance| match disturbance {
             Disturbance::Lost(_) | Disturbance::Late { .. } | Disturbance::AnswerLate(_) => Some(disturbance),
-            // Whoever stops as it sends it has sent it when it goes on.
+            // A process that is paused while sending has sent the request when it resumes.
             Disturbance::Pause { after: false, lasts } => {
                 Some(Disturbance::Late { until: Until { at_most: lasts, writes: 0 }, reset: false })
             }
@@ -179,7 +180,7 @@ impl SimClient {
         let call = request.call;
         let times = state.server_time(server, &request.op, &block).over(after);
         let proposed = now + after + times.processing;
-        // A copy that arrives later is executed for nobody (K §2.13).
+        // A copy that arrives later is executed without a caller (K §2.13).
         let copy = again.map(|again| {
             let (copy, at) = state.travels(&self.cluster, request.clone(), server, block, now + again + times.processing, &times);
             if let Some(exchange) = state.exchanges.get_mut(copy) {
@@ -221,7 +222,7 @@ impl SimClient {
         }
     }
 
-    /// Has a request that is held up executed in the end: its server may die before that, its caller need not live so long.
+    /// Ensures that a held-up request is executed in the end: its server may die before that, and its caller may be gone.
     fn hold_until(&self, id: Ticket, call: u64, server: ProcessId, until: Until, latest: SimTime) {
         let (cluster, since) = (self.cluster.clone(), self.cluster.rt.now());
         self.cluster.rt.spawn(server, async move {
@@ -232,8 +233,8 @@ impl SimClient {
         self.cluster.rt.at(latest, move || cluster.execute(id));
     }
 
-    /// Has a request that gets to its server at `at` executed when its turn comes, by priority: its server may die before that, its caller
-    /// need not live so long.
+    /// Ensures that a request that reaches its server at `at` is executed when its turn comes, by priority: its server may die before that,
+    /// and its caller may be gone.
     fn hold_back_from(&self, id: Ticket, call: u64, kind: KindId, server: ProcessId, at: SimTime, latest: SimTime) {
         let (cluster, client) = (self.cluster.clone(), self.process);
         self.cluster.rt.spawn(server, async move {
@@ -245,15 +246,15 @@ impl SimClient {
         self.cluster.rt.at(latest, move || cluster.execute(id));
     }
 
-    /// A request about objects of a type that is known only by its registration; the caller waits as long as it takes.
+    /// Makes a request about objects of a type that is known only by its registration; the caller waits as long as it takes.
     ///
     /// # Errors
-    /// What the server answers, or what went wrong on the way.
+    /// The error of the server, or of the way there and back.
     pub async fn call(&self, kind: KindId, op: Op) -> Result<ApiReply, ApiError> {
         self.call_as(kind, op, None).await
     }
 
-    /// The same, where `manager` is who manages the fields that the request writes; unset = the name of the process.
+    /// Like [`SimClient::call`], with `manager` as the manager of the fields that the request writes; unset = the name of the process.
     ///
     /// # Errors
     /// As [`SimClient::call`].
@@ -303,7 +304,7 @@ impl SimClient {
                 }
                 Sent::Waits(obstacle) => {
                     if let Some(error) = self.wait_for_way(Message::Request, obstacle, since, deadline, attached).await {
-                        // What no connection was made for was never sent.
+                        // If no connection was made, the request was never sent.
                         let was_sent =
                             matches!(error, TransportError::Deadline | TransportError::ConnectionLost) && obstacle != Obstacle::Dial;
                         if let Some(request) = request.take_if(|_| was_sent) {

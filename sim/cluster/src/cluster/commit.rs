@@ -1,4 +1,4 @@
-//! A write at an API server: each of its phases against the store, up to its commit (K §8.2). What a phase decides is [`write`]'s.
+//! The phases of a write at an API server, against the store, up to its commit (K §8.2). The decisions of a phase are in [`write`].
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::rt::ProcessId;
 use crate::trace::EventKind;
 use crate::trace::record::Part;
 
-/// Namespaces that every cluster has and nobody deletes.
+/// Namespaces that every cluster has and that cannot be deleted.
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The load phase of a write.
@@ -28,7 +28,7 @@ pub(super) enum Loaded {
     Delete { key: ObjectKey, current: Obj, options: Box<DeleteOptions> },
 }
 
-/// What all phases of a write need to know of its request.
+/// The properties of a request that all phases of its write need.
 #[derive(Clone, Copy)]
 pub(super) struct Intent {
     pub client: ProcessId,
@@ -51,7 +51,7 @@ impl Intent {
     }
 }
 
-/// A write that is ready for etcd: what it is to store, and under which condition.
+/// A write that is ready for etcd: the content to store, and the condition.
 #[derive(Clone)]
 pub(super) struct Transaction {
     pub intent: Intent,
@@ -59,7 +59,7 @@ pub(super) struct Transaction {
     pub step: Step,
     /// The version that was loaded; unset = there was no object, and there must be none.
     pub base: Option<String>,
-    /// How often etcd had been restored from a backup: what was sent before that is gone.
+    /// The number of etcd restores before it was sent: a transaction from before a restore is lost.
     pub restores: u32,
 }
 
@@ -79,7 +79,7 @@ impl Loaded {
 }
 
 impl State {
-    /// A write made ready for etcd from the present state, without webhooks.
+    /// Prepares a write for etcd from the present state, without webhooks.
     pub(super) fn transaction(&mut self, cluster: &Cluster, server: usize, request: ApiRequest) -> write::Answer<Transaction> {
         let intent = Intent::of(&request);
         let loaded = self.load(cluster, server, request)?;
@@ -88,8 +88,7 @@ impl State {
         Ok(Transaction { intent, key, step, base, restores: self.store.restores() })
     }
 
-    /// What becomes of a transaction of which nobody will hear any more: it is carried out as it was sent, if the object is what it was
-    /// (K114).
+    /// Carries out a transaction for which no caller waits any more: it is executed as it was sent, if the object is unchanged (K114).
     pub(super) fn commit_late(&mut self, cluster: &Cluster, server: usize, transaction: Transaction, now: SimTime) {
         let Transaction { intent, key, step, base, restores } = transaction;
         let stored = self.store.table(intent.kind).get(&key);
@@ -97,14 +96,14 @@ impl State {
             return;
         }
         let step = match step {
-            // The second phase of a deletion without grace is another transaction, which was not sent yet.
+            // The second phase of a deletion without grace is another transaction, which has not been sent yet.
             Step::PutThenRemove(object) => Step::Put(object),
             step => step,
         };
         drop(self.carry_out(cluster, server, intent, key, step, now));
     }
 
-    /// The checks before mutating admission.
+    /// Makes the checks that precede mutating admission.
     pub(super) fn load(&self, cluster: &Cluster, server: usize, request: ApiRequest) -> write::Answer<Loaded> {
         let ApiRequest { client, kind, op, manager, .. } = request;
         let by = |named: Option<&str>| write::Writer {
@@ -129,7 +128,7 @@ impl State {
             Op::Patch { subresource: Some(Subresource::Binding | Subresource::Finalize), .. } => Err(write::no_subresource()),
             Op::Update { subresource: Some(Subresource::Finalize), .. } if Some(kind) != self.namespaces => Err(write::no_subresource()),
             Op::Update { key, mut body, subresource, .. } => {
-                // A binding is a POST: it creates something in the namespace (K066).
+                // A binding is a POST: it creates a resource in the namespace (K066).
                 if let Some(namespace) = key.namespace().filter(|_| subresource == Some(Subresource::Binding)) {
                     self.check_namespace(def, namespace, name_of(&body))?;
                 }
@@ -142,7 +141,7 @@ impl State {
                     return Ok(Loaded::Update { key, body, current });
                 }
                 write::load_create(def, key.namespace(), &mut body)?;
-                // A PUT that creates is not held to the version it names.
+                // A PUT that creates ignores the version that it names.
                 make_mut(&mut body).meta_mut().resource_version = None;
                 write::track(def, everywhere, None, None, &mut body, || by(None));
                 if let Some(namespace) = key.namespace() {
@@ -177,7 +176,7 @@ impl State {
         }
     }
 
-    /// An apply: an update if its object exists, else a create. Nothing creates by its status.
+    /// Loads an apply: an update if its object exists, otherwise a create. A write of the status creates nothing.
     fn load_apply(
         &self,
         def: &TypeDef,
@@ -196,7 +195,7 @@ impl State {
             return Ok(Loaded::Update { key, body, current: current.clone() });
         }
         write::load_create(def, key.namespace(), &mut body)?;
-        // A version is passed over, as by a PUT that creates.
+        // The version is ignored, as for a PUT that creates.
         make_mut(&mut body).meta_mut().resource_version = None;
         if let Some(namespace) = key.namespace() {
             self.check_namespace(def, namespace, name_of(&body))?;
@@ -224,7 +223,7 @@ impl State {
         }
     }
 
-    /// From the RV check to the decision. Loaded state must still be current.
+    /// Makes the checks from the resourceVersion check to the decision. The loaded state must still be current.
     pub(super) fn prepare(&mut self, cluster: &Cluster, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
         let def = cluster.registry.get(intent.kind);
         match loaded {
@@ -259,7 +258,7 @@ impl State {
         }
     }
 
-    /// Commits a step and answers.
+    /// Commits a step and returns the answer.
     pub(super) fn carry_out(
         &mut self,
         cluster: &Cluster,
@@ -311,7 +310,7 @@ impl State {
                 let uid = uid(Some(&object));
                 let stored = self.commit(cluster, server, intent, key.clone(), Some(object), now);
                 if std::mem::take(&mut self.servers[server].crash_in_delete) {
-                    // The lock is held: whoever releases it carries the crash out before the answer is on its way.
+                    // The lock is held: its holder carries the crash out after releasing it, before the answer leaves.
                     self.pending_server_crashes.push(server);
                     return Ok(ApiReply::Object(stored));
                 }
@@ -321,7 +320,7 @@ impl State {
         })
     }
 
-    /// Takes a revision for one change and tells everybody. Returns the object as stored, or as it went: at the version of its removal.
+    /// Takes a revision for one change and notifies all watches. Returns the object as stored or as removed: at the version of its removal.
     fn commit(&mut self, cluster: &Cluster, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Obj {
         let Intent { client, kind, verb, call, .. } = intent;
         if self.knobs.burned_revisions > 0 {

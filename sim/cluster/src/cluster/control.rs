@@ -1,4 +1,4 @@
-//! What faults do to the cluster: the harness's controls over API servers and etcd (K §9.2 B).
+//! The effects of faults on the cluster: the harness's controls over API servers and etcd (K §9.2 B).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::net::Side;
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, ProcessChange};
 
-/// How long an API server that does not renew its lease stays among the endpoints of the `kubernetes` service (K155).
+/// The time for which an API server that does not renew its lease stays among the endpoints of the `kubernetes` service (K155).
 const ENDPOINT_LEASE: Duration = Duration::from_secs(15);
-/// How often API servers compact etcd (K §9.2 B12).
+/// The interval at which API servers compact etcd (K §9.2 B12).
 const COMPACTION_EVERY: Duration = Duration::from_secs(300);
 
 impl State {
-    /// Takes changes into the caches of one server that could not be taken before.
+    /// Takes the changes into the caches of one server that could not be taken in before.
     fn catch_up(&mut self, cluster: &Cluster, server: usize) {
         let now = cluster.rt.now();
         for (kind, _) in cluster.registry.iter() {
@@ -34,7 +34,7 @@ impl State {
         }
     }
 
-    /// Stops the caches of one type (or of all) on one server at what they have now.
+    /// Stops the caches of one type (or of all) on one server at their present state.
     fn hold_caches(&mut self, cluster: &Cluster, server: usize, only: Option<KindId>) {
         let now = cluster.rt.now();
         for (kind, _) in cluster.registry.iter().filter(|(kind, _)| only.is_none_or(|only| only == *kind)) {
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// Makes the caches of one type (or of all) on one server begin again; their watches have been ended.
+    /// Makes the caches of one type (or of all) on one server start again; their watches have been ended.
     fn lose_caches(&mut self, server: usize, only: Option<KindId>) {
         for (id, cache) in self.servers[server].caches.iter_mut().enumerate() {
             cache.lost |= only.is_none_or(|kind| usize::from(kind.0) == id);
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// Notes which servers are down or cut off from everybody, and which no longer are.
+    /// Notes which servers are down or cut off from everything, and which no longer are.
     pub(super) fn note_silence(&mut self, now: SimTime) {
         for server in &mut self.servers {
             let silent = !server.up || self.net.is_isolated(server.process);
@@ -68,8 +68,8 @@ impl State {
         }
     }
 
-    /// The numbers of the servers to which a new connection may lead (K155): all but those that have been down or cut off from everybody
-    /// for as long as their lease lasts. All, if nothing is left.
+    /// The numbers of the servers to which a new connection may lead (K155): all but those that have been down or cut off from everything
+    /// for the duration of their lease. All, if none is left.
     pub(super) fn servers_in_service(&self, now: SimTime) -> Vec<usize> {
         let expired = |number: &usize| self.servers[*number].silent_since.is_some_and(|since| since + ENDPOINT_LEASE <= now);
         let (gone, left): (Vec<_>, Vec<_>) = (0..self.servers.len()).partition(expired);
@@ -78,7 +78,7 @@ impl State {
 }
 
 impl Cluster {
-    /// Cuts one server off from etcd: writes and quorum reads through it wait, its caches stand still (K §9.2 B10).
+    /// Cuts one server off from etcd: writes and quorum reads through it wait, its caches stop advancing (K §9.2 B10).
     pub fn set_etcd_cut(&self, server: usize, cut: bool) {
         let mut state = self.lock();
         if cut {
@@ -89,7 +89,7 @@ impl Cluster {
         state.catch_up(self, server);
     }
 
-    /// Every step of one server takes as long as under overload, or no longer.
+    /// Makes every step of one server take as long as under overload, or no longer.
     pub fn set_server_degraded(&self, server: usize, degraded: bool) {
         self.lock().servers[server].degraded = degraded;
     }
@@ -108,18 +108,18 @@ impl Cluster {
         state.catch_up(self, server);
     }
 
-    /// The next change of a type never reaches the watch cache of one server (K §9.2 B15).
+    /// Keeps the next change of a type from the watch cache of one server (K §9.2 B15).
     pub fn lose_event(&self, server: usize, kind: KindId) {
         self.lock().lose_next_event(server, kind, true);
     }
 
-    /// The bug by which the watch cache of one server has lost changes is mended by an upgrade: the caches of the type begin again on all
-    /// servers, so that everybody lists who was told nothing, also whoever has left that server since.
+    /// Repairs, as an upgrade would, the bug by which the watch cache of one server has lost changes: the caches of the type start again on
+    /// all servers, so that all clients list that missed a change, even those that have since left that server.
     pub fn repair_cache(self: &Arc<Self>, server: usize, kind: KindId) {
         {
             let mut state = self.lock();
             state.lose_next_event(server, kind, false);
-            // Restarts take their time, in which leases are written: what anybody has seen is too old for the new caches, so that he lists.
+            // Restarts take time, in which leases are written: every client's revision is too old for the new caches, so it has to list.
             state.store.burn(1);
         }
         (0..self.servers()).for_each(|server| self.forget_history(server, Some(kind)));
@@ -134,8 +134,8 @@ impl Cluster {
         }
     }
 
-    /// Has what the watches of `client` on one type (or on all) carry arrive so much later, also that of watches it opens from now on.
-    /// What a list says is not late. [`Duration::ZERO`] lifts it.
+    /// Delays the events of the watches of `client` on one type (or on all) by `lag`, also on watches that it opens from now on. Lists are
+    /// not delayed. [`Duration::ZERO`] lifts it.
     pub fn set_cache_lag(&self, client: ProcessId, kind: Option<KindId>, lag: Duration) {
         let mut state = self.lock();
         state.cache_lags.retain(|known| (known.client, known.kind) != (client, kind));
@@ -154,8 +154,8 @@ impl Cluster {
         self.lock().end_streams(&self.rt, server, kind, client, End::Clean, now);
     }
 
-    /// The watches of `client` break and its connection leads to `server` from now on (K §9.2 B6). Requests that are on
-    /// their way are still answered, as after a GOAWAY.
+    /// Breaks the watches of `client` and directs its connection to `server` from now on (K §9.2 B6). Requests in flight are still
+    /// answered, as after a GOAWAY.
     pub fn move_connection(&self, client: ProcessId, server: usize) {
         let now = self.rt.now();
         let mut state = self.lock();
@@ -167,8 +167,8 @@ impl Cluster {
         }
     }
 
-    /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4). Without etcd there
-    /// is no list, and the cache is not ready until etcd is reached.
+    /// Makes the cache start again from a list: its watches end and older revisions get 410 (K §9.2 B4). Without etcd there is no list, and
+    /// the cache is not ready until etcd is reached.
     pub fn forget_history(self: &Arc<Self>, server: usize, kind: Option<KindId>) {
         let now = self.rt.now();
         {
@@ -182,7 +182,7 @@ impl Cluster {
         self.list_lost_caches(server);
     }
 
-    /// Compacts the store up to `revision` and drops what nobody can ask for any more (K §9.2 B12).
+    /// Compacts the store up to `revision` and drops states that can no longer be requested (K §9.2 B12).
     pub fn compact(&self, revision: Revision) {
         let now = self.rt.now();
         let mut state = self.lock();
@@ -198,7 +198,7 @@ impl Cluster {
         }
     }
 
-    /// From now on compacts the store every five minutes up to what it was at the time before, as API servers do (K §3.4, §9.2 B12).
+    /// Compacts the store from now on every five minutes, up to the revision of the previous time, as API servers do (K §3.4, §9.2 B12).
     /// Without it a long run would keep every version of every object.
     pub fn compact_regularly(self: &Arc<Self>) {
         let (up_to, cluster) = (self.store(|store| store.revision()), Arc::downgrade(self));
@@ -215,7 +215,7 @@ impl Cluster {
         self.lock().store.burn(revisions);
     }
 
-    /// An API server crashes: its requests end without an answer, its streams break, its caches are lost (K §9.2 B7).
+    /// Crashes an API server: its requests end without an answer, its streams break, its caches are lost (K §9.2 B7).
     pub fn crash_server(self: &Arc<Self>, server: usize) {
         let now = self.rt.now();
         let process = self.server_process(server);
@@ -239,7 +239,7 @@ impl Cluster {
             for ticket in serving {
                 state.complete(ticket, Err(TransportError::Reset.into()), now);
             }
-            // What etcd has been given it may carry out without the server: nobody can tell from the broken connection.
+            // Etcd may carry out a transaction without the server that sent it: the broken connection does not show which.
             for ticket in proposed {
                 let outlives = state.choices.chance(0.5);
                 if let Some(exchange) = state.exchanges.get_mut(ticket) {
@@ -250,7 +250,7 @@ impl Cluster {
         self.crash(process);
     }
 
-    /// The server is back; its caches are ready `initializing` later and have no history before that (K044).
+    /// Brings a server back; its caches are ready `initializing` later and have no history before that (K044).
     pub fn restart_server(self: &Arc<Self>, server: usize, initializing: Duration) {
         let ready_at = self.rt.now() + initializing;
         let process = self.server_process(server);
@@ -278,7 +278,7 @@ impl Cluster {
         });
     }
 
-    /// The initial list of caches that have none, as soon as etcd is reached.
+    /// Makes the initial list of caches that have none, as soon as etcd is reached.
     fn list_lost_caches(self: &Arc<Self>, server: usize) {
         let mut state = self.lock();
         if state.reaches_etcd(server) && !state.servers[server].paused {
@@ -294,7 +294,7 @@ impl Cluster {
         });
     }
 
-    /// The next pod that `server` deletes without grace is left between the two phases: the server crashes (K102).
+    /// Makes `server` crash between the two phases of the next pod deletion without grace (K102).
     pub fn crash_in_next_delete(&self, server: usize) {
         self.lock().servers[server].crash_in_delete = true;
     }
@@ -314,7 +314,7 @@ impl Cluster {
         self.lock().forbidden.push(rule);
     }
 
-    /// Refuses nothing any more that `fault` asked to refuse.
+    /// Removes the refusals that `fault` added.
     pub fn permit(&self, fault: Option<u32>) {
         self.lock().forbidden.retain(|known| known.fault != fault);
     }
@@ -329,32 +329,32 @@ impl Cluster {
         self.lock().unauthorized.retain(|(known, _)| *known != fault);
     }
 
-    /// New pods bear lost nodes for so long if they do not say it themselves, in whole seconds: the DefaultTolerationSeconds plugin, which
-    /// is off unless this is called (K §6.2).
+    /// Gives new pods that do not set it a toleration of lost nodes for this time, in whole seconds: the DefaultTolerationSeconds plugin,
+    /// which is off unless this is called (K §6.2).
     pub fn tolerate_by_default(&self, lasts: Duration) {
         let kind = self.registry.id::<k8s_openapi::api::core::v1::Pod>();
         self.lock().default_toleration = Some((kind, i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX)));
     }
 
-    /// Registers a webhook, behind those of its configuration that are there already (K194).
+    /// Registers a webhook, after those already in its configuration (K194).
     pub fn add_webhook(&self, webhook: Webhook) {
         let mut state = self.lock();
         let position = state.webhooks.partition_point(|known| known.configuration <= webhook.configuration);
         state.webhooks.insert(position, webhook);
     }
 
-    /// The mutating or the validating webhooks of the configuration with this name are these from now on.
+    /// Replaces the mutating or the validating webhooks of the configuration with this name.
     pub fn configure_webhooks(&self, configuration: &str, mutating: bool, webhooks: Vec<Webhook>) {
         self.lock().webhooks.retain(|known| known.mutating != mutating || *known.configuration != *configuration);
         webhooks.into_iter().for_each(|webhook| self.add_webhook(webhook));
     }
 
-    /// Something befalls calls of webhooks from now on.
+    /// Adds a fault of webhook calls.
     pub fn add_hook_fault(&self, fault: HookFault) {
         self.lock().hook_faults.push(fault);
     }
 
-    /// Removes what befalls calls of webhooks because of one fault of the plan.
+    /// Removes the faults of webhook calls that belong to one fault of the plan.
     pub fn remove_hook_faults(&self, fault: u32) {
         self.lock().hook_faults.retain(|known| known.fault != fault);
     }
@@ -364,17 +364,17 @@ impl Cluster {
         self.lock().write_points.push(point);
     }
 
-    /// Has a fault wait for changes from now on.
+    /// Makes a fault wait for changes from now on.
     pub fn add_change_point(&self, point: ChangePoint) {
         self.lock().change_points.add(point);
     }
 
-    /// Nobody waits for changes any more.
+    /// Removes all waits for changes.
     pub fn clear_change_points(&self) {
         self.lock().change_points.clear();
     }
 
-    /// How many writes each process has sent, by its name.
+    /// The number of writes that each process has sent, by its name.
     pub fn writes(&self) -> Vec<(Arc<str>, u32)> {
         let mut writes: Vec<(ProcessId, u32)> = self.lock().writes.iter().map(|(&process, &count)| (process, count)).collect();
         writes.sort_unstable();
@@ -396,7 +396,7 @@ impl Cluster {
             let services: Vec<Arc<Service>> = state.webhooks.iter().map(|hook| hook.service.clone()).collect();
             (state.servers.iter().any(|server| server.process == process), services)
         };
-        // Outside the lock: what a handler holds may want it when it goes. Several webhooks may share a Service, which hears it once more.
+        // Outside the lock: dropping a handler may take it. Several webhooks may share a Service, which is then notified more than once.
         services.iter().for_each(|service| service.process_changed(process, change, at));
         self.nodes.heartbeats.process_changed(process, change, is_server, at);
     }
@@ -404,15 +404,15 @@ impl Cluster {
     /// Starts a process and records it.
     pub fn start(&self, process: ProcessId) -> bool {
         self.lock().backing_off.remove(&process);
-        // The event comes first: what the process does at once belongs to its life.
+        // The event comes first: whatever the process does at once belongs to its life.
         if self.rt.state(process) == crate::rt::ProcessState::Down {
             self.process_event(process, ProcessChange::Started);
         }
         self.rt.start(process)
     }
 
-    /// Crashes a process and records it. What it has sent is still executed. A process that is about to start again after
-    /// a panic no longer does so by itself.
+    /// Crashes a process and records it. Requests that it has sent are still executed. A process that is about to restart after a panic no
+    /// longer does so.
     pub fn crash(&self, process: ProcessId) -> bool {
         self.lock().backing_off.remove(&process);
         if self.rt.state(process) != crate::rt::ProcessState::Down {
@@ -421,13 +421,13 @@ impl Cluster {
         self.rt.crash(process)
     }
 
-    /// A process of the system under test panicked: records it and starts it again after a while.
+    /// Records that a process of the system under test panicked, and starts it again after a while.
     pub fn panicked(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
         self.process_event(process, ProcessChange::Panicked);
         self.start_after(process, back_off);
     }
 
-    /// Replaces a process: it crashes, and starts again after a while. One that is down stays so until whoever keeps it down lets it start.
+    /// Replaces a process: it crashes, and starts again after a while. One that is down stays down until the fault that keeps it down ends.
     pub fn restart_after(self: &Arc<Self>, process: ProcessId, down: Duration) {
         if self.rt.state(process) != crate::rt::ProcessState::Down {
             self.crash(process);
@@ -435,7 +435,7 @@ impl Cluster {
         }
     }
 
-    /// Starts a process that went down by itself, unless somebody else starts it or keeps it down before.
+    /// Starts a process that went down by itself, unless it is started or kept down by other means before.
     fn start_after(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
         let life = self.rt.incarnation(process);
         self.lock().backing_off.insert(process, life);
@@ -452,7 +452,7 @@ impl Cluster {
         self.lock().backing_off.contains_key(&process)
     }
 
-    /// Stops a process in its tracks and records it. What it has sent is still executed.
+    /// Pauses a process and records it. Requests that it has sent are still executed.
     pub fn pause(self: &Arc<Self>, process: ProcessId) -> bool {
         let paused = self.rt.pause(process);
         if paused {
@@ -464,7 +464,7 @@ impl Cluster {
         paused
     }
 
-    /// Lets a paused process go on and records it.
+    /// Resumes a paused process and records it.
     pub fn resume(self: &Arc<Self>, process: ProcessId) -> bool {
         if self.rt.state(process) == crate::rt::ProcessState::Paused {
             self.process_event(process, ProcessChange::Resumed);
@@ -473,7 +473,7 @@ impl Cluster {
         self.rt.resume(process)
     }
 
-    /// An API server that stands still takes no changes and answers nothing.
+    /// Pauses or resumes an API server: a paused one takes in no changes and answers nothing.
     fn set_server_paused(&self, process: ProcessId, paused: bool) {
         let mut state = self.lock();
         if let Some(server) = state.servers.iter().position(|server| server.process == process) {
@@ -487,7 +487,7 @@ impl Cluster {
         }
     }
 
-    /// How many requests are on their way or being served; for tests.
+    /// The number of requests in flight or being served; for tests.
     pub fn open_exchanges(&self) -> usize {
         self.lock().exchanges.len()
     }

@@ -1,19 +1,19 @@
-//! Deliveries that wait for their reader.
+//! Deliveries that are deferred until they are read.
 //!
 //! ```text
-//!  commit ──► queue of the stream, each element with its arrival ──► a timer and a poll for each      (somebody listens)
-//!                                                               └──► taken when its process reads it  (nobody listens)
+//!  commit ──► queue of the stream, each element with its arrival ──► a timer and a poll for each      (with a listener)
+//!                                                               └──► taken when its process reads it  (without one)
 //! ```
-//! Most caches of a cluster are only looked at now and then: an agent on each node keeps all objects of a type, of which it needs a few
-//! when a pod comes. What such a cache knows at a moment is what has arrived by then, whether it was told at once or takes it when it is
-//! read. So arrivals are drawn as ever, when the change is committed, and nothing happens at the moment of arrival.
+//! Most caches of a cluster are read only now and then: an agent on each node keeps all objects of a type, of which it needs a few when a
+//! pod comes. The content of such a cache at a moment is what has arrived by then, whether it is notified at once or takes the changes when
+//! it is read. So arrivals are drawn as usual, when the change is committed, and nothing happens at the moment of arrival.
 //!
-//! Who looks at a run from outside must not see the difference either. A process is *told* of an element before the next thing that it
-//! does: the event is recorded then, before the request or the note, so that a claim which asks what an agent had been shown when it
-//! acted finds what it would find if each delivery had been an event of its own.
+//! Observers of a run must not see the difference either. An element is *announced* to a process before its next action: the event is
+//! recorded then, before the request or the note, so that a claim about what an agent had been shown when it acted finds the same as if
+//! each delivery had been a separate event.
 //!
-//! A process that stands still is not told of anything, and what it finds when it goes on depends on which of its tasks comes
-//! first. So its streams are as those of listeners from then until their readers have run.
+//! Nothing is announced to a paused process, and what it finds when it resumes depends on which of its tasks runs first. So from the pause
+//! until their readers have run, its streams behave like those with listeners.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -28,7 +28,7 @@ use super::{Cluster, State};
 use crate::kinds::Served;
 use crate::rt::ProcessId;
 
-/// Which streams of each process defer their deliveries.
+/// The streams of each process that defer their deliveries.
 #[derive(Default)]
 pub(crate) struct Deferred {
     by_process: Vec<OfProcess>,
@@ -37,7 +37,7 @@ pub(crate) struct Deferred {
 /// The streams of one process.
 struct OfProcess {
     watches: Vec<usize>,
-    /// Before this time there is nothing to tell it.
+    /// The time before which there is nothing to announce to the process.
     nothing_before: SimTime,
 }
 
@@ -58,7 +58,7 @@ impl Deferred {
         }
     }
 
-    /// An element for a process arrives at `due`.
+    /// Notes that an element for a process arrives at `due`.
     pub(super) fn expect(&mut self, process: ProcessId, due: SimTime) {
         if let Some(of) = self.by_process.get_mut(process.0 as usize) {
             of.nothing_before = of.nothing_before.min(due);
@@ -71,7 +71,7 @@ impl Deferred {
 }
 
 impl State {
-    /// A process is about to do something: it was told before of what has arrived.
+    /// Announces to a process, before its next action, the elements that have arrived.
     pub(crate) fn tell(&mut self, process: ProcessId, now: SimTime) {
         let State { deferred, watchers, recorder, .. } = self;
         let Some(of) = deferred.by_process.get_mut(process.0 as usize) else { return };
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// A process stands still from now on.
+    /// Suspends the deferral on the streams of a process that is paused now.
     pub(super) fn hold_deferred(&mut self, cluster: &Cluster, process: ProcessId, now: SimTime) {
         let State { deferred, watchers, .. } = self;
         for &id in deferred.of(process) {
@@ -101,12 +101,12 @@ impl State {
         self.watchers.get_mut(id).filter(|watcher| watcher.serial == serial)
     }
 
-    /// Begins or ends to defer the deliveries of a stream.
+    /// Begins or stops deferring the deliveries of a stream.
     fn defer(&mut self, cluster: &Cluster, id: usize, serial: u64, deferred: bool) {
         let Some(watcher) = self.watcher_of(id, serial) else { return };
         let client = watcher.client;
         match (deferred, watcher.deferral.is_some()) {
-            // A stream that ends at once may say why in its last element, which is for the reader.
+            // A stream that ends at once may give the reason in its last element, which is for the reader.
             (true, false) if watcher.end.is_none() => {
                 watcher.deferral = Some(Deferral { told: 0, held_at: None });
                 self.deferred.add(client, id);
@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// Takes what has arrived on a stream, without what was changed once more by a later element of it.
+    /// Takes the elements that have arrived on a stream, without those that a later one supersedes.
     fn take_arrived(&mut self, id: usize, serial: u64, now: SimTime) -> Vec<Arc<Element>> {
         let State { watchers, store, recorder, .. } = self;
         let Some(watcher) = watchers.get_mut(id).filter(|watcher| watcher.serial == serial) else { return Vec::new() };
@@ -132,7 +132,7 @@ impl State {
         if let Some(deferral) = &mut watcher.deferral {
             deferral.told = deferral.told.saturating_sub(arrived);
         }
-        // With a selector the next change of an object may be none that the stream tells of.
+        // With a selector, the next change of an object may be one that the stream does not deliver.
         let last = if watcher.selector.is_everything() {
             watcher.queue.range(..arrived).rev().find_map(|(_, element)| element.change)
         } else {
@@ -156,7 +156,7 @@ pub(super) struct SimBacklog<K> {
 }
 
 impl<K: Object> SimBacklog<K> {
-    /// That of stream `id`; `None` = deliveries are not deferred in this run.
+    /// The backlog of stream `id`; `None` = deliveries are not deferred in this run.
     pub(super) fn of(cluster: &Arc<Cluster>, id: usize, served: Served<K>) -> Option<Self> {
         let state = cluster.lock();
         let serial = state.watchers[id].serial;

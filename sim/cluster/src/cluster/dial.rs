@@ -1,5 +1,5 @@
-//! How a client comes to a connection and what it does with it: it dials, waits until the way is free, gives a dead one up and leaves what
-//! it sent behind (K §4.4, K159).
+//! The life of a client's connection: the client dials, waits until the way is free, gives up a dead connection and leaves what it sent
+//! behind (K §4.4, K159).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,26 +18,26 @@ use super::wait::until;
 use super::{Cluster, State};
 use crate::net::Block;
 
-/// How long a connection attempt to a silent address takes to fail (K §4.4).
+/// The time after which a connection attempt to a silent address fails (K §4.4).
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// What a server has got to etcd within this time is not stopped by the news that its caller hung up, if both were sent at once: the news
-/// waits until the request is acknowledged, which a host that has nothing to say puts off for so long (K159).
+/// A request that its server has passed to etcd within this time is not stopped by its caller's hang-up, if both were sent at once: the
+/// hang-up waits until the request is acknowledged, and an idle host delays the acknowledgement for this long (K159).
 const HANG_UP: Duration = Duration::from_millis(40);
-/// A closed connection goes on sending what is in its buffer for so long: until after the try that comes 51 s after the first (K159).
+/// The time for which a closed connection goes on sending its buffer: until after the retry that comes 51 s after the first attempt (K159).
 const GOES_ON: Duration = Duration::from_secs(60);
 impl SimClient {
-    /// The first connection of a process in its present life.
+    /// Makes the first connection of a process in its present life.
     pub(super) fn connect(&self) {
         self.choose_server();
         let now = self.cluster.rt.now();
         let mut state = self.cluster.lock();
         let apart = state.is_apart(self.process, self.connection.server());
-        // Most processes are connected when a run begins to look at them.
+        // Most processes are already connected at the beginning of a run.
         self.connection.line.lock().ready_at = (!apart).then_some(now);
         state.connections.insert(self.process, self.connection.clone());
     }
 
-    /// A request was given up by its caller: over HTTP/1.1 that closes the connection that it is on.
+    /// Hangs up on a request that its caller gave up: over HTTP/1.1 that closes its connection.
     pub(super) fn hang_up(&self, attached: Attached) {
         if !self.connection.transport.multiplexes() {
             self.reconnect(attached.breaks, TransportError::Deadline);
@@ -54,13 +54,13 @@ impl SimClient {
         Attached { server: connection.server(), breaks: load(&connection.breaks), severed: load(&connection.severed) }
     }
 
-    /// The connection that had been replaced `breaks` times broke, with everything on it: the next request may go elsewhere.
+    /// Replaces the connection that had been replaced `breaks` times, and on which everything broke: the next request may go elsewhere.
     pub(super) fn reconnect(&self, breaks: usize, error: TransportError) {
         let connection = &self.connection;
         if connection.breaks.compare_exchange(breaks, breaks + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
-        // What was on its way over a connection may have been carried out, also if the next request is refused.
+        // Requests in flight on a connection may have been carried out, even if the next request is refused.
         let broke = if error == TransportError::Refused { TransportError::Reset } else { error };
         let was_connected = {
             let mut line = connection.line.lock();
@@ -96,10 +96,10 @@ impl SimClient {
         self.connection.server.store(servers[draw.below(servers.len() as u64) as usize], Ordering::Relaxed);
     }
 
-    /// Sends a request on its way to `server`. Returns after which time it arrives, and a copy of it.
+    /// Sends a request to `server`. Returns the time after which it arrives, and that of a copy of it.
     pub(super) fn transmit(&self, state: &mut State, server: usize) -> Result<(Duration, Option<Duration>, Block), Obstacle> {
         let now = self.cluster.rt.now();
-        // What was begun before the connection led elsewhere makes one of its own.
+        // A request begun before the connection was directed elsewhere makes a separate connection.
         let leads_here = server == self.connection.server();
         let ready_at = self.connection.line.lock().ready_at.filter(|_| leads_here);
         if ready_at.is_none() && state.is_apart(self.process, server) {
@@ -110,7 +110,7 @@ impl SimClient {
         let (after, again) = Obstacle::passes(fate)?;
         let shakes = match ready_at {
             Some(at) => at.since(now),
-            // Where nobody listens there is no handshake, but a refusal.
+            // If no process listens there is no handshake, but a refusal.
             None if !to.up => Duration::ZERO,
             None => {
                 let shakes = after * HANDSHAKE;
@@ -128,8 +128,8 @@ impl SimClient {
         Ok((after + shakes, again.map(|again| again + shakes), block))
     }
 
-    /// Waits until a message of this connection that met `obstacle`, first sent at `since`, is sent again. `Some` = it does not come to
-    /// that: its caller gives up at `deadline`, or the connection is given up.
+    /// Waits until a message of this connection that met `obstacle`, first sent at `since`, is sent again. `Some` = it is not sent again:
+    /// its caller gives up at `deadline`, or the connection is given up.
     pub(super) async fn wait_for_way(
         &self,
         message: Message,
@@ -155,7 +155,7 @@ impl SimClient {
             }
             if now >= deadline {
                 if obstacle == Obstacle::Dial {
-                    // The next request dials for itself, and may be led elsewhere.
+                    // The next request dials anew, and may be directed elsewhere.
                     self.reconnect(attached.breaks, TransportError::Deadline);
                 }
                 return Some(TransportError::Deadline);
@@ -168,7 +168,8 @@ impl SimClient {
             }
             if changed {
                 again = again.min(obstacle.passed(since, now));
-                // What is sent again only after the client's patience brings no answer to its pings, though the way is free by then.
+                // A message that is sent again only after the client's patience brings no answer to its pings, though the way is free by
+                // then.
                 let dead_at = dead_at();
                 if dead_at != SimTime::NEVER || again < lasts_until {
                     lasts_until = dead_at;
@@ -180,7 +181,8 @@ impl SimClient {
         }
     }
 
-    /// When who waits for an answer over this connection stops waiting, if its caller does at `deadline`; and how it ends then.
+    /// The time at which a request stops waiting for its answer over this connection, if its caller stops at `deadline`, and the error that
+    /// it ends with.
     pub(super) fn patience(&self, deadline: SimTime, attached: Attached) -> (SimTime, TransportError) {
         if let Some(error) = self.connection.broke_under(attached) {
             return (self.cluster.rt.now(), error);
@@ -189,7 +191,7 @@ impl SimClient {
         if dead_at < deadline { (dead_at, self.connection.transport.lost()) } else { (deadline, TransportError::Deadline) }
     }
 
-    /// How what is on the connection ended, if everything on it broke.
+    /// The error that ended the requests on the connection, if everything on it broke.
     pub(super) fn broke_under(&self, attached: Attached) -> Option<TransportError> {
         self.connection.broke_under(attached)
     }
@@ -218,8 +220,8 @@ impl SimClient {
         }
     }
 
-    /// A request that its caller has given up stays in the buffer of its host, also if the connection was found dead, with the news that
-    /// nobody waits for it behind it. Both arrive when the way is free in time (K159).
+    /// Leaves a request that its caller has given up in the buffer of its host, even if the connection was found dead, followed by the
+    /// hang-up. Both arrive if the way is free in time (K159).
     pub(super) fn leave_behind(&self, request: ApiRequest, attached: Attached, obstacle: Obstacle, since: SimTime) {
         let (cluster, client, connection) = (self.cluster.clone(), self.process, self.connection.clone());
         let life = cluster.rt.incarnation(client);
@@ -232,7 +234,7 @@ impl SimClient {
                     return;
                 }
                 rt.sleep_until(obstacle.passed(since, rt.now()).min(end)).await;
-                // A reset and a host that goes down take the buffers with them.
+                // A reset or a host going down discards the buffers.
                 let was_reset = connection.broke_under(attached) == Some(TransportError::Reset);
                 if rt.now() >= end || was_reset || rt.incarnation(client) != life || cluster.arrives_late(&request, attached.server) {
                     return;
@@ -243,7 +245,7 @@ impl SimClient {
 }
 
 impl Cluster {
-    /// What was left behind is sent again. Returns whether it has arrived.
+    /// Sends a request again that was left behind. Returns whether it has arrived.
     fn arrives_late(self: &Arc<Self>, request: &ApiRequest, server: usize) -> bool {
         let now = self.rt.now();
         let mut state = self.lock();

@@ -1,5 +1,5 @@
-//! Types that a process cannot find out about. A cache that begins with a type at its first use asks which resource that is, and fails if
-//! nobody says it (G §1.5, §7); what has begun does not ask again.
+//! Failures of API discovery. A cache that is created at the first use of a type asks discovery for its resource, and fails without an
+//! answer (G §1.5, §7); a cache that exists does not ask again.
 
 use super::Cluster;
 use crate::kinds::KindId;
@@ -7,29 +7,29 @@ use crate::net::Side;
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, FaultChange};
 
-/// Some processes cannot find out about a type.
+/// A failure of discovery for some processes and types.
 #[derive(Clone, Debug)]
 pub struct DiscoveryFault {
-    /// The number of the fault that asks for it.
+    /// The number of the fault that causes it.
     pub fault: u32,
-    /// Whose questions are not answered.
+    /// The clients whose questions are not answered.
     pub clients: Side,
-    /// About which type; `None` = about any.
+    /// The type affected; `None` = any.
     pub kind: Option<KindId>,
 }
 
 impl Cluster {
-    /// From now on some processes cannot find out about a type.
+    /// Makes discovery of a type fail for some processes from now on.
     pub fn add_discovery_fault(&self, fault: DiscoveryFault) {
         self.lock().discovery_faults.push(fault);
     }
 
-    /// They can again, as far as this fault goes.
+    /// Ends the discovery failures of this fault.
     pub fn remove_discovery_faults(&self, fault: u32) {
         self.lock().discovery_faults.retain(|known| known.fault != fault);
     }
 
-    /// Whether `client` finds out about a type when it asks now.
+    /// Whether discovery of a type succeeds for `client` now.
     pub fn discovers(&self, client: ProcessId, kind: KindId) -> bool {
         let mut state = self.lock();
         let about = |fault: &&DiscoveryFault| fault.clients.contains(client) && fault.kind.is_none_or(|other| other == kind);

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::{Cluster, State};
 
-/// How long an API server tolerates a leaderless etcd: it cancels their watches after 3 election time-outs, and they
-/// try to watch again for 30 s (K §3.4).
+/// The time for which an API server tolerates a leaderless etcd: etcd cancels its watches after 3 election time-outs, and it retries them
+/// for 30 s (K §3.4).
 const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
 
-/// Why etcd does not answer (K §3.4).
+/// The reason why etcd does not answer (K §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtcdOutage {
-    /// It stands still (a slow disk): requests wait and go on.
+    /// Etcd is paused (a slow disk): requests wait and go on.
     Paused,
     /// A leader is being elected: requests wait; some are answered with `leader changed` although they commit.
     Electing,
@@ -25,7 +25,7 @@ pub enum EtcdOutage {
 #[derive(Default)]
 pub(crate) struct Etcd {
     pub outage: Option<EtcdOutage>,
-    /// How often that has changed.
+    /// The number of times that the outage has changed.
     changes: u32,
     /// Whether every step takes as long as on an overloaded disk.
     pub degraded: bool,
@@ -67,8 +67,7 @@ impl Cluster {
         })
     }
 
-    /// Etcd stops working, or works again. Without a majority for more than half a minute, every watch cache begins
-    /// again (K §3.4).
+    /// Stops etcd, or makes it work again. After more than half a minute without a majority, every watch cache starts again (K §3.4).
     pub fn set_etcd_outage(self: &Arc<Self>, outage: Option<EtcdOutage>) {
         let mut state = self.lock();
         state.etcd.outage = outage;
@@ -85,12 +84,12 @@ impl Cluster {
         }
     }
 
-    /// Every step that needs etcd takes as long as on an overloaded disk, or no longer.
+    /// Makes every step that needs etcd take as long as on an overloaded disk, or no longer.
     pub fn set_etcd_degraded(&self, degraded: bool) {
         self.lock().etcd.degraded = degraded;
     }
 
-    /// The database of etcd reaches its quota, or somebody has made room and disarmed the alarm (K163).
+    /// Makes the database of etcd reach its quota; `false` = an operator has made room and disarmed the alarm (K163).
     pub fn set_etcd_out_of_space(&self, out_of_space: bool) {
         self.lock().etcd.out_of_space = out_of_space;
     }

@@ -4,8 +4,8 @@
 //!   POST …/eviction ─► the pod ─► its budget: one disruption taken ─► the pod: DisruptionTarget ─► the pod: deleted
 //!                                      └ none left: 429
 //! ```
-//! One request to the client, and several writes to the server that carries it out, each of which commits by itself: a server that dies
-//! between two of them leaves what it has done. The budget then lacks a disruption until its controller counts again.
+//! An eviction is one request to the client, and several writes to the server that carries it out, each of which commits separately: if the
+//! server dies between two of them, those already done remain. The budget then lacks a disruption until its controller counts again.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,23 +26,22 @@ use super::{Cluster, SimClient};
 use crate::kinds::KindId;
 use crate::object::typed_ref;
 
-/// How long a caller waits for a budget that no controller has looked at yet, in seconds.
+/// The time, in seconds, that a caller waits for a budget that its controller has not processed yet.
 const UNSEEN_RETRY: u32 = 10;
-/// How often a budget is read again that somebody else has written meanwhile, and how long after that.
+/// The number of reads of a budget that was written concurrently, and the time between them.
 const TRIES: u32 = 20;
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 /// The condition of a pod that is being evicted.
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
-/// The reason of that condition where the eviction API set it.
+/// The reason of that condition if the eviction API set it.
 pub const EVICTED_BY_API: &str = "EvictionByEvictionAPI";
 
 impl SimClient {
     /// Evicts a pod, and returns when its deletion has begun.
     ///
     /// # Errors
-    /// 429 with the cause `DisruptionBudget` where a budget does not allow it; whatever the delete is answered with; what went wrong on the
-    /// way.
+    /// 429 with the cause `DisruptionBudget` if a budget does not allow it; the error of the delete; or an error on the way.
     pub async fn evict(&self, key: &ObjectKey, options: DeleteOptions) -> Result<(), ApiError> {
         let pods = self.cluster.registry.id::<Pod>();
         self.call(pods, Op::Evict { key: key.clone(), options: Box::new(options) }).await.map(drop)
@@ -54,16 +53,16 @@ impl Cluster {
     pub(super) async fn evict(self: &Arc<Self>, work: &Work, request: ApiRequest) -> Result<ApiReply, ApiError> {
         let ApiRequest { client, kind, op, call, .. } = request;
         let Op::Evict { key, options } = op else { unreachable!("it is an eviction") };
-        // What etcd makes of it shows at the last of its writes.
+        // Etcd's result shows at the last write.
         let before = Work { ticket: work.ticket, server: work.server, deadline: work.deadline, ending: Ending::Commits };
         Eviction { cluster: self, before: &before, last: work, client, pods: kind, call, key }.carry_out(*options).await
     }
 }
 
-/// An eviction that a server works on.
+/// An eviction in progress at a server.
 struct Eviction<'a> {
     cluster: &'a Arc<Cluster>,
-    /// How all of its writes but the last are sent to etcd.
+    /// The context of all writes but the last.
     before: &'a Work,
     last: &'a Work,
     client: crate::rt::ProcessId,
@@ -73,14 +72,14 @@ struct Eviction<'a> {
 }
 
 impl Eviction<'_> {
-    /// A request that the server sends to itself. In a box: it is served as any other, evictions among them.
+    /// Sends a request from the server to itself. Boxed, because it is served like any other request, evictions among them.
     fn send<'a>(&self, work: &'a Work, kind: KindId, op: Op) -> Pin<Box<dyn Future<Output = Result<ApiReply, ApiError>> + Send + 'a>> {
         let request = ApiRequest { client: self.client, kind, op, call: self.call, manager: None };
         let cluster = self.cluster.clone();
         Box::pin(async move { cluster.work(work, request).await })
     }
 
-    /// Lets the time of one more transaction pass.
+    /// Sleeps for the time of one more transaction.
     async fn next_transaction(&self) {
         let takes = self.cluster.lock().next_transaction(self.before.server);
         self.cluster.rt.sleep(takes).await;
@@ -150,7 +149,7 @@ impl Eviction<'_> {
     /// Marks the pod as disrupted and deletes it.
     async fn delete(&self, mut options: DeleteOptions) -> Result<ApiReply, ApiError> {
         let delete = |options: &DeleteOptions| Op::Delete { key: self.key.clone(), options: Box::new(options.clone()) };
-        // What the delete would be refused for is not marked either.
+        // If the delete would be refused, the pod is not marked either.
         let tried = self.send(self.before, self.pods, delete(&DeleteOptions { dry: Dry::Run, ..options.clone() })).await?;
         if options.dry == Dry::Run {
             return Ok(tried);
@@ -165,7 +164,7 @@ impl Eviction<'_> {
         let mark = Op::Patch { key: self.key.clone(), patch, subresource: Some(Subresource::Status), dry: Dry::No };
         self.send(self.before, self.pods, mark).await?;
         self.next_transaction().await;
-        // The mark has given the pod another version.
+        // The condition has given the pod another version.
         options.preconditions.resource_version = None;
         self.send(self.last, self.pods, delete(&options)).await
     }
@@ -186,7 +185,7 @@ fn spares_unready(budget: &PodDisruptionBudget) -> bool {
     policy == Some("AlwaysAllow") || healthy
 }
 
-/// The budget with one disruption less; or why it allows none.
+/// The budget with one disruption less, or the error if it allows none.
 fn with_disruption_taken(budget: &PodDisruptionBudget) -> Result<PodDisruptionBudget, Box<Status>> {
     let status = budget.status.clone().unwrap_or_default();
     let name = budget.metadata.name.as_deref().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! A request and its reply as two messages that live outside the client's task.
 //!
-//! A client that crashes, gives up or stands still does not take its request with it: what was sent is still executed
-//! (K §2.13). So the request is kept here; whoever gets to the moment of its execution first carries it out: the
-//! client's own task in the common case, the world's timeline if that task is gone or paused.
+//! A client that crashes, gives up or is paused does not take its request with it: a request that was sent is still executed (K §2.13). So
+//! the request is kept here, and carried out by whichever reaches the moment of its execution first: the client's own task in the common
+//! case, the world's timeline if that task is gone or paused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,15 +23,15 @@ use crate::rt::ProcessId;
 /// A reply that leaves its server.
 pub struct Reply {
     pub result: Result<ApiReply, ApiError>,
-    /// When it leaves the server, in model time.
+    /// The time at which it leaves the server, in model time.
     pub at: SimTime,
-    /// What becomes of it on its way.
+    /// Its fate on the way.
     pub fate: Fate,
 }
 
 impl State {
-    /// Puts a request on its way to a server that passes it on to etcd at `proposed`. Returns when it is to be executed, or arrives
-    /// where it has to wait.
+    /// Puts a request on its way to a server that passes it on to etcd at `proposed`. Returns the time at which it is to be executed, or
+    /// arrives where it has to wait.
     pub(super) fn travels(
         &mut self,
         cluster: &Cluster,
@@ -97,13 +97,13 @@ impl State {
 }
 
 impl Cluster {
-    /// Carries out the request of an exchange, if nobody has yet. On return the exchange is done or being served.
+    /// Carries out the request of an exchange, if that has not been done yet. On return the exchange is done or being served.
     pub fn execute(self: &Arc<Self>, ticket: Ticket) {
         drop(self.execute_held(ticket));
     }
 
-    /// The same for the client itself, which goes on with the reply if it is there at once: the common case, in which
-    /// the lock is taken but once.
+    /// The same for the client itself, which goes on with the reply if it is there at once: the common case, in which the lock is taken
+    /// only once.
     pub fn execute_own(self: &Arc<Self>, ticket: Ticket) -> Option<Reply> {
         self.execute_held(ticket)?.take_reply(ticket)
     }
@@ -143,14 +143,14 @@ impl Cluster {
         let (write, own) = (state.write_points_at(&request), state.begins_at_execution(request.call));
         let (before, after) = (write.0.or(own.crash_before), write.1.or(own.after));
         if let Some(fault) = before {
-            // The client dies on the way to this write: nobody executes it.
+            // The client dies before this write is executed, so it never is.
             state.exchanges.remove(ticket);
             state.drop_out(self, server, ticket, now);
             drop(state);
             self.fire(fault, client);
             return None;
         }
-        // Where requests wait for processors, nobody has noted when etcd was asked.
+        // If requests wait for processors, the time of the request to etcd was not noted.
         let asked_at = proposed.min(now);
         match state.serve(self, server, request, block, asked_at, now) {
             Served::Now(result) => {
@@ -188,14 +188,14 @@ impl Cluster {
         }
     }
 
-    /// Tells the plan's triggers as soon as whoever runs now has come to rest.
+    /// Notifies the plan's triggers as soon as the running task has yielded.
     pub(super) fn fire_soon(&self, fault: u32, client: ProcessId) {
         if let Some(hook) = self.on_fault.lock().clone() {
             self.rt.at(self.rt.now(), move || hook(fault, client));
         }
     }
 
-    /// Tells the plan's triggers.
+    /// Notifies the plan's triggers.
     pub(super) fn fire(&self, fault: u32, client: ProcessId) {
         let hook = self.on_fault.lock().clone();
         if let Some(hook) = hook {
@@ -203,7 +203,7 @@ impl Cluster {
         }
     }
 
-    /// The client no longer reads an exchange. A request on its way is still executed.
+    /// Marks that the client no longer reads an exchange. A request in flight is still executed.
     pub fn abandon(self: &Arc<Self>, ticket: Ticket) {
         let mut state = self.lock();
         let Some(exchange) = state.exchanges.get_mut(ticket) else { return };
@@ -225,7 +225,7 @@ impl Cluster {
         }
     }
 
-    /// Has the timeline execute what a client that now stands still has sent.
+    /// Makes the timeline execute the requests that a client sent before it was paused.
     pub fn detach_requests(self: &Arc<Self>, client: ProcessId) {
         let in_flight: Vec<(Ticket, SimTime)> = self
             .lock()

@@ -1,4 +1,4 @@
-//! The requests that are on their way or at work, with their answers as long as nobody has read them.
+//! The requests in flight or being served, with their answers until these are read.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::kinds::KindId;
 use crate::net::Block;
 use crate::rt::ProcessId;
 
-/// How far an exchange has come.
+/// The progress of an exchange.
 pub(crate) enum Phase {
-    /// The request is on its way to a server that has only so much capacity.
+    /// The request travels to a server with a limited capacity.
     Arrives(ApiRequest),
-    /// It is there and waits, for a seat or for a processor.
+    /// The request waits at the server, for a seat or for a processor.
     Waits(ApiRequest),
-    /// It is on its way, on the wire or to etcd; nothing else has to be waited for.
+    /// The request travels, on the wire or to etcd; there is nothing else to wait for.
     InFlight(ApiRequest),
-    /// A task of the server is at work.
+    /// A task of the server works on it.
     Serving,
     /// The server has answered; the reply has not been read.
     Done { result: Result<ApiReply, ApiError>, at: SimTime },
@@ -28,44 +28,44 @@ pub(crate) enum Phase {
 
 pub(crate) struct Exchange {
     pub client: ProcessId,
-    /// What the request is about.
+    /// The type that the request is about.
     pub kind: KindId,
     pub server: usize,
     /// The incarnation of the server that the connection leads to.
     pub incarnation: u32,
-    /// When the server passes a write on to etcd; never, as long as that is not known.
+    /// The time at which the server passes a write on to etcd; never, as long as that is not known.
     pub proposed: SimTime,
-    /// When the request is executed, or arrives where it has to wait.
+    /// The time at which the request is executed, or arrives where it has to wait.
     pub at: SimTime,
-    /// What etcd takes for the write or the quorum read; 0 for what is read from the watch cache.
+    /// The time that etcd takes for the write or the quorum read; 0 for reads from the watch cache.
     pub stored: Duration,
-    /// From the execution until the answer leaves the server.
+    /// The time from the execution until the answer leaves the server.
     pub answer: Duration,
-    /// Before that no answer leaves.
+    /// The time before which no answer leaves.
     pub due: SimTime,
-    /// The server has crashed between the two, and etcd carries the write out all the same (K §2.13).
+    /// Whether etcd carries the write out although the server has crashed between `proposed` and `at` (K §2.13).
     pub outlives_server: bool,
     pub block: Block,
     pub phase: Phase,
-    /// Whoever waits for the result.
+    /// The task that waits for the result.
     pub waker: Option<Waker>,
-    /// Nobody will ever read the result.
+    /// Whether the result will never be read.
     pub abandoned: bool,
-    /// The caller has hung up, which its server hears of unless the way there is cut (K108).
+    /// Whether the caller has hung up, which its server notices unless the way there is cut (K108).
     pub hung_up: bool,
 }
 
 impl Exchange {
-    /// It may be held back at its server, until `latest` at most.
+    /// Allows the request to be held back at its server, until `latest` at most.
     pub(super) fn may_wait(&mut self, latest: SimTime) {
         self.at = latest;
-        // Nothing of it is at etcd before its turn comes.
+        // Nothing is sent to etcd before its turn comes.
         self.proposed = self.proposed.max(latest);
     }
 }
 
-/// Names one exchange. Its slot is used again, the ticket is not: work that goes on after its caller was answered
-/// must not answer somebody else.
+/// Identifies one exchange. Its slot is used again, the ticket is not: work that goes on after its caller was answered must not answer
+/// another caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
     slot: usize,
@@ -94,7 +94,7 @@ impl Exchanges {
         Some(self.slots.remove(ticket.slot).1)
     }
 
-    /// Has whoever waits for an answer to `client` look around.
+    /// Wakes all tasks that wait for an answer to `client`.
     pub(crate) fn wake(&self, client: ProcessId) {
         for (_, exchange) in self.iter().filter(|(_, exchange)| exchange.client == client) {
             if let Some(waker) = &exchange.waker {
@@ -103,14 +103,14 @@ impl Exchanges {
         }
     }
 
-    /// Nobody will read the result of an exchange, and its server hears of that.
+    /// Marks an exchange whose result will never be read, and lets its server notice.
     pub(crate) fn give_up(&mut self, ticket: Ticket) {
         if let Some(exchange) = self.get_mut(ticket) {
             (exchange.abandoned, exchange.hung_up) = (true, true);
         }
     }
 
-    /// What crashed servers have sent to etcd is not carried out there any more.
+    /// Discards the transactions that crashed servers have sent to etcd.
     pub(crate) fn forget_proposals(&mut self) {
         for (_, (_, exchange)) in &mut self.slots {
             exchange.outlives_server = false;

@@ -1,4 +1,4 @@
-//! What every request and watch passes first (K §8.1): whose it is, overload, then permission, and the faults that answer in the
+//! The filters that every request and watch passes first (K §8.1): authentication, overload, permission, and the faults that answer in the
 //! server's place.
 
 use kube_machinery::api::{Reason, Verb};
@@ -17,7 +17,7 @@ use crate::rt::ProcessId;
 use crate::trace::record::Part;
 use crate::trace::{EventKind, FaultChange};
 
-/// What the filters look at: the parts that requests and watches have in common.
+/// The input of the filters: the parts that requests and watches have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub client: ProcessId,
@@ -26,9 +26,9 @@ pub(super) struct Asked<'a> {
     pub key: Option<&'a ObjectKey>,
     pub namespace: Option<&'a str>,
     pub subresource: Option<&'static str>,
-    /// Unset for a watch.
+    /// The number of the call; unset for a watch.
     pub call: Option<u64>,
-    /// The number of the call in any case.
+    /// The number of the call, also for a watch.
     pub sent: u64,
 }
 
@@ -87,7 +87,7 @@ impl State {
         fault.is_some()
     }
 
-    /// What the filters of K §8.1 say: who it is before overload, overload before permission, permission before everything else.
+    /// Applies the filters of K §8.1: authentication before overload, overload before permission, permission before everything else.
     pub(super) fn filter(
         &mut self,
         cluster: &Cluster,
@@ -121,7 +121,7 @@ impl State {
         if !self.forbidden.is_empty() && self.is_forbidden(asked, now) {
             return Err(forbidden(cluster, &asked));
         }
-        // A write gets as far as its commit.
+        // A write proceeds up to its commit.
         if injected == Some(InjectedFault::FailBeforeCommit) && !verb.is_write() {
             return Err(etcd_error("etcdserver: request timed out"));
         }
@@ -129,7 +129,7 @@ impl State {
     }
 }
 
-/// What the RBAC authorizer answers.
+/// The answer of the RBAC authorizer.
 fn forbidden(cluster: &Cluster, asked: &Asked<'_>) -> ApiError {
     let def = cluster.registry.get(asked.kind);
     let user = cluster.rt.process_name(asked.client);

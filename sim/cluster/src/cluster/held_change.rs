@@ -1,11 +1,11 @@
-//! Faults that hold one change up on its way to a watch: the n-th that is sent to a client (K §4.2).
+//! Faults that hold up one change on its way to a watch: the n-th that is sent to a client (K §4.2).
 //!
 //! ```text
 //!  commit ──► cache of a server ── counted here ──► the n-th is struck: it and all behind it on its stream wait
-//!                                                   └──► until their client has sent so many writes, at the latest for so long
+//!                                                   └──► until their client has sent `writes` writes, for `at_most` at the latest
 //! ```
-//! A stream is in order, so nothing overtakes what is held up; other streams of the client go on. Whether a change comes late is noticed
-//! by nobody but whoever acts without knowing of it: so it is the writes of its client that are counted.
+//! A stream is in order, so nothing overtakes the held-up change; other streams of the client go on. A late change matters only to a
+//! process that acts without knowing it: so the hold ends by the number of writes of its client.
 
 use std::time::Duration;
 
@@ -22,31 +22,31 @@ use crate::trace::{EventKind, FaultChange};
 pub struct ChangeHold {
     /// The number of the fault in its plan.
     pub fault: u32,
-    /// The process to whose watches changes are counted.
+    /// The process whose watches are counted.
     pub client: ProcessId,
-    /// The type that changes are about to be counted; unset = all.
+    /// The type whose changes are counted; unset = all.
     pub kind: Option<KindId>,
-    /// Which of them, counting from 1 over the whole run.
+    /// The number of the change, counting from 1 over the whole run.
     pub nth: u32,
-    /// How long it is held up at most, in model time from when its server had it to send.
+    /// The longest time for which it is held up, in model time from when its server could send it.
     pub at_most: Duration,
-    /// Until the client has sent so many writes; 0 = its writes do not end it.
+    /// The number of writes of the client after which it is released; 0 = writes do not release it.
     pub writes: u32,
 }
 
-/// A stream whose front is held up.
+/// A stream whose first element is held up.
 struct Held {
     watch: usize,
     serial: u64,
     client: ProcessId,
-    /// How many writes of the client are still waited for.
+    /// The number of writes of the client that are still waited for.
     writes: u32,
 }
 
 /// The faults that wait for changes, and the streams that they have stopped.
 #[derive(Default)]
 pub(crate) struct HeldChanges {
-    /// Each with how many changes matched so far.
+    /// The waiting faults, each with the number of changes that matched so far.
     waiting: Vec<(ChangeHold, u32)>,
     held: Vec<Held>,
 }
@@ -57,12 +57,12 @@ impl HeldChanges {
         !self.waiting.is_empty()
     }
 
-    /// Nothing waits any more. What is held up stays so.
+    /// Stops all waits. Changes that are held up stay so.
     pub(super) fn stop_waiting(&mut self) {
         self.waiting.clear();
     }
 
-    /// Counts a change that is sent to a watch. Returns until when it waits at the latest, if it does.
+    /// Counts a change that is sent to a watch. Returns the latest time until which it waits, if it does.
     pub(super) fn count(
         &mut self,
         recorder: &mut Recorder,
@@ -90,7 +90,7 @@ impl HeldChanges {
 }
 
 impl State {
-    /// A client sends a write: what waited for it arrives.
+    /// Releases the changes that waited for a write of this client.
     pub(super) fn let_go_at_write(&mut self, cluster: &Cluster, client: ProcessId, now: SimTime) {
         let State { held_changes, watchers, servers, net, samplers, deferred, .. } = self;
         if held_changes.held.is_empty() {
@@ -114,7 +114,7 @@ impl State {
 }
 
 impl Cluster {
-    /// Has a fault wait for a change.
+    /// Makes a fault wait for a change.
     pub fn add_change_hold(&self, hold: ChangeHold) {
         self.lock().held_changes.waiting.push((hold, 0));
     }

@@ -1,4 +1,4 @@
-//! What an API server with a [`Capacity`](super::capacity::Capacity) has to do at present, and its way through seats and processors.
+//! The present work of an API server with a [`Capacity`](super::capacity::Capacity), and its way through seats and processors.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::{Cluster, State};
 use crate::net::{high, low};
 use crate::rt::ProcessId;
 
-/// How long a request waits for a seat: a quarter of the time that a request may take (K §2.11).
+/// The time that a request waits for a seat: a quarter of the time that a request may take (K §2.11).
 const SEAT_WAIT: Duration = Duration::from_secs(15);
 
-/// Something that wants a processor.
+/// A piece of work for a processor.
 struct Job {
     since: SimTime,
     takes: Duration,
@@ -28,20 +28,20 @@ struct Job {
 }
 
 enum JobOf {
-    /// A request that goes to etcd after that.
+    /// A request, which then goes to etcd.
     Request(Ticket),
     /// The answer of a request.
     Answer { ticket: Ticket, result: Result<ApiReply, ApiError> },
     /// An answer that its client takes in.
     Intake { ticket: Ticket, result: Result<ApiReply, ApiError> },
-    /// Whoever opens a watch.
+    /// The opening of a watch.
     Caller(Arc<Turn>),
-    /// Changes on their way to watchers, who do not wait for it.
+    /// Changes on their way to watchers, which do not wait for it.
     Events,
 }
 
 impl JobOf {
-    /// Whether a server does it, and not whoever else is on its machine.
+    /// Whether the server does it, and not other programs on its machine.
     fn is_of_server(&self) -> bool {
         !matches!(self, JobOf::Intake { .. } | JobOf::Events)
     }
@@ -73,22 +73,22 @@ impl Turn {
     }
 }
 
-/// What a server with a [`Capacity`] has to do at present.
+/// The present work of a server with a [`Capacity`].
 #[derive(Default)]
 pub(crate) struct Load {
-    /// How many processors are busy.
+    /// The number of busy processors.
     busy: u32,
-    /// What waits for one, in the order of arrival.
+    /// The jobs that wait for one, in the order of arrival.
     jobs: VecDeque<Job>,
-    /// What is worked on side by side, where processors share their time.
+    /// The concurrent jobs, if processors share their time.
     shared: TimeSharing<Job>,
-    /// How many of these are requests, which may be worked on side by side only up to a number.
+    /// The number of these jobs that belong to requests, which may run concurrently only up to a limit.
     side_by_side: usize,
-    /// How often the time was set at which the next of these is done.
+    /// The number of times that the end of the next of these jobs was scheduled.
     settings: u64,
-    /// How many changes go to watchers that no processor has sent yet.
+    /// The number of changes to watchers that no processor has sent yet.
     pub(super) events: u32,
-    /// How many bytes they are, where that costs time.
+    /// The size of these changes in bytes, if the size costs time.
     pub(super) event_bytes: usize,
     /// The requests that have a seat.
     seated: BTreeSet<Ticket>,
@@ -97,7 +97,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// A job gets its share of the processors.
+    /// Gives a job its share of the processors.
     fn share(&mut self, machine: Machine, job: Job, now: SimTime) {
         self.side_by_side += usize::from(job.of.is_of_server());
         self.shared.add(machine, now, job.takes, job);
@@ -112,7 +112,7 @@ impl Load {
         &mut self.waiting[index].1
     }
 
-    /// A request waits for a seat no longer. Returns whether it did.
+    /// Takes a request out of the wait for a seat. Returns whether it waited.
     fn leave_line(&mut self, ticket: Ticket) -> bool {
         let mut waited = false;
         for (_, of_client) in &mut self.waiting {
@@ -124,7 +124,7 @@ impl Load {
         waited
     }
 
-    /// Who gets the next free seat. Its client goes to the end of the line.
+    /// The request that gets the next free seat. Its client goes to the end of the line.
     fn next_waiting(&mut self) -> Option<(Ticket, SimTime)> {
         let (client, mut of_client) = self.waiting.pop_front()?;
         let next = of_client.pop_front();
@@ -135,13 +135,13 @@ impl Load {
     }
 }
 
-/// What a server answers that takes on no more.
+/// The answer of a server that has no room for the request.
 fn too_many() -> ApiError {
     ApiError::Plain { code: 429, text: "Too many requests, please try again later.", retry_after: Some(1) }
 }
 
 impl State {
-    /// Takes a request that has arrived off its way: it has a seat, waits for one, or is refused.
+    /// Takes in a request that has arrived: it gets a seat, waits for one, or is refused.
     pub(super) fn take_on(&mut self, cluster: &Arc<Cluster>, size: Size, ticket: Ticket, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let (client, server) = (exchange.client, exchange.server);
@@ -165,7 +165,7 @@ impl State {
         rt.at(now + SEAT_WAIT, move || cluster.lock().stop_waiting(ticket, now + SEAT_WAIT));
     }
 
-    /// A request has waited for a seat for too long, if it still does.
+    /// Refuses a request that has waited for a seat for too long, if it still waits.
     fn stop_waiting(&mut self, ticket: Ticket, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let server = exchange.server;
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// A request has a seat and wants a processor.
+    /// Gives a seat to a request, which then needs a processor.
     fn seat(&mut self, cluster: &Arc<Cluster>, size: Size, ticket: Ticket, since: SimTime, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let Phase::Waits(request) = &exchange.phase else { unreachable!("it waits") };
@@ -186,7 +186,7 @@ impl State {
         self.work_on(cluster, size, server, Job { since, takes, of: JobOf::Request(ticket) }, now);
     }
 
-    /// A request leaves its seat, if it has one, and whoever is next takes it.
+    /// Frees the seat of a request, if it has one, for the next request.
     fn leave_seat(&mut self, cluster: &Arc<Cluster>, size: Size, server: usize, ticket: Ticket, now: SimTime) {
         if !self.servers[server].load.seated.remove(&ticket) {
             return;
@@ -198,14 +198,14 @@ impl State {
         }
     }
 
-    /// The work on a request is over without an answer, as far as its server can see: its caller is gone. What was sent to etcd goes on.
+    /// Ends the work on a request without an answer, as far as its server can see: its caller is gone. What was sent to etcd goes on.
     pub(super) fn drop_out(&mut self, cluster: &Arc<Cluster>, server: usize, ticket: Ticket, now: SimTime) {
         if let Some(size) = self.size {
             self.leave_seat(cluster, size, server, ticket, now);
         }
     }
 
-    /// The server of a request hears that its caller has hung up: it waits for a seat no longer, and has none.
+    /// Makes the server of a request notice that its caller has hung up: the request loses its seat, or its place in the line.
     pub(super) fn hear_hang_up(&mut self, cluster: &Arc<Cluster>, ticket: Ticket, now: SimTime) {
         let Some(size) = self.size.filter(|_| self.has_hung_up(Some(ticket))) else { return };
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Gives a job to a free processor, or has it wait for one.
+    /// Gives a job to a free processor, or makes it wait for one.
     fn work_on(&mut self, cluster: &Arc<Cluster>, size: Size, server: usize, job: Job, now: SimTime) {
         if let Some(machine) = size.shared {
             let load = &mut self.servers[server].load;
@@ -235,7 +235,7 @@ impl State {
         }
     }
 
-    /// Processors that share their time look up when the next job is done.
+    /// Schedules the end of the next job of processors that share their time.
     fn expect_done(&mut self, cluster: &Arc<Cluster>, machine: Machine, server: usize) {
         let load = &mut self.servers[server].load;
         load.settings += 1;
@@ -246,10 +246,10 @@ impl State {
         cluster.rt.at(at, move || shared.shared_are_done(server, incarnation, setting));
     }
 
-    /// A job has waited for so long, or was held up by others.
+    /// Records the time that a job has waited or was slowed down by others.
     fn note_wait(&mut self, job: &Job, waited: Duration, now: SimTime) {
         self.work.worked += job.takes;
-        // Nobody waits for changes to be sent, and a client that is slow itself does not wait for its server.
+        // Nothing waits for changes to be sent, and a client that is slow itself does not wait for its server.
         if matches!(job.of, JobOf::Events | JobOf::Intake { .. }) {
             return;
         }
@@ -259,7 +259,7 @@ impl State {
         }
     }
 
-    /// A processor begins with a job.
+    /// Starts a job on a processor.
     fn begin(&mut self, cluster: &Arc<Cluster>, server: usize, job: Job, now: SimTime) {
         let done = now + job.takes;
         self.note_wait(&job, now - job.since, now);
@@ -268,7 +268,7 @@ impl State {
         cluster.rt.at(done, move || shared.processor_is_free(server, incarnation, job.of));
     }
 
-    /// Has processors send to watchers what was committed since the last time.
+    /// Makes processors send the changes to watchers that were committed since the last time.
     fn send_events(&mut self, cluster: &Arc<Cluster>, size: Size, now: SimTime) {
         for server in 0..self.servers.len() {
             let load = &mut self.servers[server].load;
@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    /// A request that is served has its result: it is answered when a processor has written the answer.
+    /// Takes in the result of a request that was served: it is answered when a processor has written the answer.
     pub(super) fn finish(
         &mut self,
         cluster: &Arc<Cluster>,
@@ -309,7 +309,7 @@ impl State {
         }
     }
 
-    /// The server has done what it had to do for a request.
+    /// Completes a request whose work at the server is done.
     fn answered(
         &mut self,
         cluster: &Arc<Cluster>,
@@ -321,7 +321,7 @@ impl State {
     ) {
         let taken_in = size.client.and_then(|client| {
             let exchange = self.exchanges.get_mut(ticket)?;
-            // A draw of its own: what the server took is in the others.
+            // A separate draw: the server's times use the others.
             let quantile = low(exchange.block[2].wrapping_mul(ODD).rotate_left(32));
             let of_size = size.of_answer(cluster.registry.get(exchange.kind), &result);
             Some((exchange.due.max(now), client.sample(quantile) + of_size))
@@ -344,26 +344,26 @@ impl State {
     }
 }
 
-/// Makes of the draws of a message one that the others do not tell.
+/// Derives a draw of a message that is independent of the others.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Cluster {
-    /// What the processors of all servers did so far; nothing without a [`Capacity`](super::capacity::Capacity).
+    /// The work done by the processors of all servers so far; zero without a [`Capacity`](super::capacity::Capacity).
     pub fn server_work(&self) -> ServerWork {
         self.lock().work
     }
 
-    /// Keeps from now on how long each job waits.
+    /// Starts to record the time that each job waits.
     pub fn keep_waits(&self) {
         self.lock().waits.get_or_insert_default();
     }
 
-    /// When each job began that waited for a seat or a processor, and for how long, if that was kept.
+    /// The start times of the jobs that waited for a seat or a processor, each with its wait, if that was recorded.
     pub fn take_waits(&self) -> Option<Vec<(SimTime, Duration)>> {
         self.lock().waits.take()
     }
 
-    /// Waits until a processor of `server` has done what the opening of a watch takes.
+    /// Waits until a processor of `server` has done the work of opening a watch.
     pub(super) async fn open_with(self: &Arc<Self>, size: Size, server: usize, quantile: f64) {
         let turn = Arc::new(Turn::default());
         {
@@ -375,13 +375,13 @@ impl Cluster {
         turn.wait().await;
     }
 
-    /// A processor has done a job and takes the next one.
+    /// Handles the end of a job: its processor takes the next one.
     fn processor_is_free(self: &Arc<Self>, server: usize, incarnation: u32, done: JobOf) {
         let mut state = self.lock();
         let Some(size) = state.size else { return };
         let now = self.rt.now();
         if self.rt.incarnation(state.servers[server].process) != incarnation || !state.servers[server].up {
-            // The server crashed with all that it had to do.
+            // The server crashed with all its pending work.
             drop(state);
             if let JobOf::Caller(turn) = done {
                 turn.done();
@@ -395,13 +395,13 @@ impl Cluster {
         }
     }
 
-    /// A processor has done a job: what follows from it.
+    /// Continues after a job that a processor has done.
     fn carry_on(self: &Arc<Self>, state: &mut State, size: Size, server: usize, done: JobOf, now: SimTime) {
         match done {
             JobOf::Request(ticket) => {
                 let known = state.exchanges.get_mut(ticket).is_some_and(|exchange| matches!(exchange.phase, Phase::Waits(_)));
                 if !known || state.has_hung_up(Some(ticket)) {
-                    // What its caller gave up while it waited is not carried out (K108).
+                    // A request that its caller gave up while it waited is not carried out (K108).
                     state.exchanges.remove(ticket);
                     state.leave_seat(self, size, server, ticket, now);
                 } else if let Some(exchange) = state.exchanges.get_mut(ticket) {
@@ -420,7 +420,7 @@ impl Cluster {
         }
     }
 
-    /// Processors that share their time have done what was expected, unless something was added since.
+    /// Handles the expected end of a job of processors that share their time, unless a job was added since.
     fn shared_are_done(self: &Arc<Self>, server: usize, incarnation: u32, setting: u64) {
         let mut state = self.lock();
         let Some((size, machine)) = state.size.and_then(|size| Some((size, size.shared?))) else { return };
@@ -442,10 +442,10 @@ impl Cluster {
         state.expect_done(self, machine, server);
     }
 
-    /// Whoever waits for a crashed server to open a watch goes on, and finds it down.
+    /// Wakes the tasks that wait for a crashed server to open a watch: they find it down.
     pub(super) fn forget_load(load: &mut Load) {
         let mut lost = std::mem::take(load);
-        // What is still set must not be taken for something that is set after this.
+        // A timer that is still set must not be mistaken for a later one.
         load.settings = lost.settings + 1;
         for job in lost.jobs.drain(..).chain(lost.shared.take()) {
             if let JobOf::Caller(turn) = job.of {

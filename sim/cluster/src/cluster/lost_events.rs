@@ -1,7 +1,7 @@
-//! Changes that never reach one watch cache: a bug of watch caches that has happened (K §3.2, §9.2 B15, K182).
+//! Changes that never reach one watch cache: a bug that watch caches have had (K §3.2, §9.2 B15, K182).
 //!
-//! The cache goes on with later changes. Of the object whose change it lost it has the state before, until the object changes again or the
-//! cache begins again.
+//! The cache goes on with later changes. It keeps the previous state of the object whose change it lost, until the object changes again or
+//! the cache starts again.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::store::{Change, Revision};
 use crate::kinds::KindId;
 use crate::object::Obj;
 
-/// When at the latest a server has compared a cache with etcd: every 5 minutes and up to half as much again (K182).
+/// The longest time until a server has compared a cache with etcd: every 5 minutes and up to half as much again (K182).
 pub const CACHE_COMPARED_AFTER: Duration = Duration::from_secs(450);
 
-/// What one cache has lost and will lose.
+/// The changes that one cache has lost and will lose.
 #[derive(Default)]
 pub(crate) struct LostEvents {
     /// Whether the next change that the cache takes will be lost.
@@ -29,22 +29,22 @@ struct Lost {
     key: ObjectKey,
     revision: Revision,
     at: SimTime,
-    /// What the cache has in its place; unset = nothing.
+    /// The state that the cache has instead; unset = nothing.
     before: Option<Obj>,
     /// The revision of the next change of the object, which the cache has.
     until: Option<Revision>,
 }
 
-/// What becomes of a change that a cache takes.
+/// The outcome of a change that reaches a cache.
 pub(super) enum Taken {
     Kept,
     Lost,
-    /// After a cache stood still, it takes again what it had lost before.
+    /// The cache was frozen, and now gets again a change that it had lost before.
     LostBefore,
 }
 
 impl LostEvents {
-    /// The cache takes `change` at `now`.
+    /// Takes `change` into the cache at `now`.
     pub(super) fn take(&mut self, change: &Change, now: SimTime) -> Taken {
         if !self.loses_next && self.lost.is_empty() {
             return Taken::Kept;
@@ -68,35 +68,35 @@ impl LostEvents {
         self.lost.iter().any(|lost| lost.revision == revision)
     }
 
-    /// The changes that are missed at `visible`: what there is in the place of which objects.
+    /// The objects with changes that are missing at `visible`, and the states that the cache has instead.
     pub(super) fn missed_at(&self, visible: Revision) -> impl Iterator<Item = (&ObjectKey, Option<&Obj>)> {
         let missed = self.lost.iter().filter(move |lost| lost.revision <= visible && lost.until.is_none_or(|until| visible < until));
         missed.map(|lost| (&lost.key, lost.before.as_ref()))
     }
 
-    /// Whether it has or will have anything else than there is.
+    /// Whether its content differs or will differ from etcd's.
     pub(crate) fn is_wrong(&self) -> bool {
         self.loses_next || self.lacks_any()
     }
 
-    /// Whether it has lost anything since it began.
+    /// Whether it has lost anything since it started.
     pub(super) fn lacks_any(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Whether its server has found by `now` that it differs from etcd, and lists from it no more what can be listed from etcd.
+    /// Whether its server has found by `now` that it differs from etcd, and no longer lists from it what can be listed from etcd.
     pub(super) fn are_found(&self, now: SimTime) -> bool {
         self.lost.iter().any(|lost| lost.until.is_none() && lost.at + CACHE_COMPARED_AFTER <= now)
     }
 
-    /// The cache begins again from a list.
+    /// Forgets the lost changes: the cache starts again from a list.
     pub(super) fn forget(&mut self) {
         self.lost.clear();
     }
 }
 
 impl State {
-    /// The next change that the cache of `kind` on `server` takes will be lost, or no longer.
+    /// Makes the cache of `kind` on `server` lose the next change, or no longer.
     pub(super) fn lose_next_event(&mut self, server: usize, kind: KindId, loses: bool) {
         self.servers[server].caches[usize::from(kind.0)].lost_events.loses_next = loses;
     }

@@ -1,11 +1,11 @@
-//! The simulated Kubernetes API: several API servers over one store, and the clients' way to them.
+//! The simulated Kubernetes API: several API servers over one store, and the clients' connections to them.
 //!
 //! ```text
 //!  process ── Client ── link ──► ApiServer ──► Store (one revision counter)
 //!                                  │  Cache per type ◄── changes, with lag
 //!                                  └─ link ──► Watcher ──► process
 //! ```
-//! [`Cluster`] is what everybody shares; its `State` is behind one lock that is never held across an await.
+//! [`Cluster`] is shared by all parts of a run; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
 mod api_server;
@@ -97,20 +97,19 @@ pub use watch_stream::{AnyWatch, SimWatch};
 /// Wall-clock time at the beginning of every run, before offsets.
 pub const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// Wall-clock time on the host of `process`. A clock that was moved further than the calendar goes stops at its end.
+/// Wall-clock time on the host of `process`. A clock that was set beyond the end of the calendar stops there.
 pub fn wall_of(rt: &Rt, process: ProcessId) -> Timestamp {
     let now = rt.now();
     let ahead = rt.clock_of(process).wall_ahead(now);
     later(EPOCH, jiff::SignedDuration::from_micros(ahead.saturating_add_unsigned(now.as_micros())))
 }
 
-/// `time` plus `duration`, or the end of the calendar that this would pass.
+/// `time` plus `duration`, or the end of the calendar if that is exceeded.
 pub fn later(time: Timestamp, duration: jiff::SignedDuration) -> Timestamp {
     time.checked_add(duration).unwrap_or(if duration.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Behaviour of Kubernetes that differs between versions or installations (K §0.3, §2.5). Code under test must be
-/// right under every value.
+/// Behaviour of Kubernetes that differs between versions or installations (K §0.3, §2.5). Code under test must be correct for every value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Knobs {
@@ -118,36 +117,36 @@ pub struct Knobs {
     pub missing_put_with_uid_conflicts: bool,
     /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
     pub consistent_list_from_cache: bool,
-    /// A LIST of an exact version, and pages after the first, come from snapshots of the watch cache where it has them (since 1.34) instead
-    /// of from etcd.
+    /// A LIST of an exact version, and pages after the first, come from snapshots of the watch cache if it has them (since 1.34) instead of
+    /// from etcd.
     #[serde(skip_serializing_if = "is_false")]
     pub list_from_cache_snapshot: bool,
     /// The server tries up to 8 generated names (since 1.32).
     pub generate_name_retries: bool,
     /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: bool,
-    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each
-    /// process.
+    /// The share of processes in which informers first ask for a watch-list stream instead of a list (client-go: since 1.35); drawn for
+    /// each process.
     #[serde(skip_serializing_if = "is_never")]
     pub watch_list_clients: Probability,
-    /// How many programs have client-go over HTTP/1.1, behind a proxy or without HTTP/2 (K180); drawn for each process. Those of Kubernetes
-    /// itself have client-go over HTTP/2.
+    /// The share of programs that use client-go over HTTP/1.1, behind a proxy or without HTTP/2 (K180); drawn for each process. Those of
+    /// Kubernetes itself use client-go over HTTP/2.
     #[serde(skip_serializing_if = "is_never")]
     pub http1_clients: Probability,
-    /// How many programs have kube-rs (K181); drawn for each process, and before the other.
+    /// The share of programs that use kube-rs (K181); drawn for each process, and before the other shares.
     #[serde(skip_serializing_if = "is_never")]
     pub kube_rs_clients: Probability,
-    /// How many programs stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for each
-    /// process.
+    /// The share of programs that stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for
+    /// each process.
     #[serde(skip_serializing_if = "is_never")]
     pub sticky_clients: Probability,
-    /// How many events of a type a server keeps at least, however old.
+    /// The least number of events of a type that a server keeps, however old.
     pub history_events: u32,
-    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
+    /// The number of undelivered events that a watcher may have before it is cut off (10 to 1000).
     pub watch_buffer: u32,
-    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
+    /// The most revisions taken by writes outside the model (leases, events) before a write; drawn per write.
     pub burned_revisions: u32,
-    /// Whether each object says from its creation on who manages its fields; otherwise an object does from its first apply on (K164).
+    /// Whether each object tracks its field managers from its creation on; otherwise it does from its first apply on (K164).
     #[serde(skip_serializing_if = "is_false")]
     pub managed_fields: bool,
 }
@@ -186,40 +185,40 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What a cluster is made of.
+/// The configuration of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterConfig {
     /// The run's seed: links, caches and names draw from it.
     pub seed: u64,
-    /// What differs between versions and installations of Kubernetes, one switch each.
+    /// The differences between versions and installations of Kubernetes, one switch each.
     pub knobs: Knobs,
     /// One-way delays of messages, on healthy and on degraded links.
     pub links: LinkDelays,
     /// Server delays in good health.
     pub delays: ServerDelays,
-    /// How much each server does at a time; unset = everything at once.
+    /// The capacity of each server; unset = unlimited.
     pub capacity: Option<Capacity>,
-    /// Whether caches that nobody listens to are told of each change when it arrives, too, instead of when their process looks at
-    /// them. A process does the same either way; it costs more. For comparisons.
+    /// Whether caches without listeners, too, are notified of each change when it arrives, instead of when their process reads them. A
+    /// process does the same either way; it costs more. For comparisons.
     pub told_at_once: bool,
 }
 
-/// The API as everybody shares it.
+/// The API, shared by all parts of a run.
 pub struct Cluster {
     /// The runtime of the run: the processes of servers and clients, their hosts, and model time.
     pub rt: Rt,
-    /// The types that the API serves, those included that are defined while the cluster runs ([`Registry::define`]).
+    /// The types that the API serves, including those that are defined while the cluster runs ([`Registry::define`]).
     pub registry: Arc<Registry>,
     /// The container runtimes of the nodes, and the data plane.
     pub nodes: Nodes,
     state: Mutex<State>,
-    /// Told when a write point is reached.
+    /// The hook that is called when a write point is reached.
     on_fault: Mutex<Option<FaultHook>>,
-    /// How many calls there were.
+    /// The number of calls so far.
     calls: AtomicU64,
 }
 
-/// Carries out what a trigger of the plan asks for: called with the number of the fault and the process that reached it.
+/// Carries out a trigger of the plan: called with the number of the fault and the process that reached it.
 pub type FaultHook = Arc<dyn Fn(u32, ProcessId) + Send + Sync>;
 
 /// A crash point: the n-th write of a client (K §9.1, intermediate state).
@@ -227,29 +226,29 @@ pub type FaultHook = Arc<dyn Fn(u32, ProcessId) + Send + Sync>;
 pub struct WritePoint {
     /// The fault of the plan.
     pub fault: u32,
-    /// Whose writes are counted.
+    /// The client whose writes are counted.
     pub client: ProcessId,
-    /// Which of them, counting from 1 over the whole run.
+    /// The number of the write, counting from 1 over the whole run.
     pub nth: u32,
-    /// Before its commit (it is then never executed), or after it and before the reply.
+    /// Whether the crash is after the commit and before the reply; otherwise before the commit, and the write is then never executed.
     pub after_commit: bool,
 }
 
-/// Everything behind the lock.
+/// The state behind the lock.
 pub struct State {
     pub(crate) seed: u64,
     pub(crate) net: Network,
     pub(crate) store: Store,
     pub(crate) servers: Vec<ApiServer>,
     pub(crate) watchers: Slab<watcher::Watcher>,
-    /// How many there ever were.
+    /// The number of watches ever opened.
     pub(crate) watches_opened: u64,
     pub(crate) deferred: deferred::Deferred,
     pub(crate) told_at_once: bool,
     pub(crate) exchanges: exchanges::Exchanges,
     pub(crate) recorder: Recorder,
     pub(crate) knobs: Knobs,
-    /// How bodies of built-in types get their defaults, where that is done outside.
+    /// A function that sets the defaults of built-in types, if that is done outside.
     pub(crate) complete: Option<write::Complete>,
     pub(crate) samplers: Samplers,
     pub(crate) degraded_samplers: Samplers,
@@ -261,13 +260,13 @@ pub struct State {
     pub(crate) hook_faults: Vec<HookFault>,
     pub(crate) hook_pool: Pool,
     pub(crate) forbidden: Vec<Forbidden>,
-    /// Whose tokens are not accepted, each with the fault that is to blame.
+    /// The clients whose tokens are rejected, each with the fault that causes it.
     pub(crate) unauthorized: Vec<(u32, Side)>,
     pub(crate) discovery_faults: Vec<discovery::DiscoveryFault>,
     pub(crate) api_faults: Vec<ApiFault>,
     pub(crate) names: Draw,
     pub(crate) choices: Draw,
-    /// How the UIDs of objects end that are yet to be made; of all others it is drawn.
+    /// The UID suffixes of certain objects yet to be created; those of all others are drawn.
     pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
     pub(crate) write_points: Vec<WritePoint>,
     pub(crate) request_points: request_point::RequestPoints,
@@ -279,7 +278,7 @@ pub struct State {
     pub(crate) writes: FxHashMap<ProcessId, u32>,
     pub(crate) namespaces: Option<KindId>,
     pub(crate) node_kind: Option<KindId>,
-    /// The type of pods, and how many seconds new ones bear lost nodes if they do not say it themselves (K §6.2).
+    /// The type of pods, and the number of seconds for which new ones tolerate lost nodes if they do not set it themselves (K §6.2).
     pub default_toleration: Option<(KindId, i64)>,
     /// The present connection of each process.
     pub connections: BTreeMap<ProcessId, Arc<connection::Connection>>,
@@ -340,7 +339,7 @@ impl Cluster {
         Arc::new(Self { rt, registry, nodes, state: Mutex::new(state), on_fault: Mutex::default(), calls: AtomicU64::new(0) })
     }
 
-    /// A number for the next call of a client.
+    /// Returns a number for the next call of a client.
     pub fn next_call(&self) -> u64 {
         self.calls.fetch_add(1, Ordering::Relaxed)
     }
@@ -349,7 +348,7 @@ impl Cluster {
         self.state.lock()
     }
 
-    /// Adds an API server that is up and whose caches are filled. Returns its number.
+    /// Adds an API server that is up and has filled caches. Returns its number.
     pub fn add_server(&self, process: ProcessId) -> usize {
         self.rt.start(process);
         let mut state = self.lock();
@@ -382,7 +381,7 @@ impl Cluster {
         self.lock().servers[number].process
     }
 
-    /// How many servers there are.
+    /// The number of servers.
     pub fn servers(&self) -> usize {
         self.lock().servers.len()
     }
@@ -392,7 +391,7 @@ impl Cluster {
         self.lock().servers.iter().position(|server| server.process == process)
     }
 
-    /// Changes the rules of links, and has connections, watches and resting kubelets look around afterwards.
+    /// Changes the rules of links, and then has connections, watches and resting kubelets check the links.
     pub fn network<T>(&self, change: impl FnOnce(&mut Network) -> T) -> T {
         let (result, changed) = {
             let mut state = self.lock();
@@ -409,7 +408,7 @@ impl Cluster {
         result
     }
 
-    /// Has the trace say that `process` said `note`, now.
+    /// Records in the trace that `process` made `note` now.
     pub fn note(&self, process: ProcessId, note: &dyn Note) {
         let at = self.rt.now();
         let mut state = self.lock();
@@ -417,18 +416,18 @@ impl Cluster {
         state.recorder.observe(at, EventKind::Note { process, note });
     }
 
-    /// The run reaches `point`. Has no influence on it, and is no event.
+    /// Records that the run reaches `point`. This does not influence the run, and is no event.
     pub fn reach(&self, point: CoveragePoint) {
         let now = self.rt.now();
         self.lock().recorder.coverage.reach(point, now);
     }
 
-    /// Lets `look` read or feed the recorder.
+    /// Lets `look` read or change the recorder.
     pub fn recorder<T>(&self, look: impl FnOnce(&mut Recorder) -> T) -> T {
         look(&mut self.lock().recorder)
     }
 
-    /// Looks at the store.
+    /// Lets `look` read the store.
     pub fn store<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         look(&self.lock().store)
     }
@@ -438,8 +437,8 @@ impl Cluster {
         wall_of(&self.rt, process)
     }
 
-    /// Puts an object into the store before the run begins. What `kubectl get` prints is taken as it is; a missing UID
-    /// and creation time are added. The object is of the stored type or of a view of it.
+    /// Puts an object into the store before the run begins. The output of `kubectl get` is accepted as it is; a missing UID and creation
+    /// time are added. The object is of the stored type or of a view of it.
     pub fn preload(&self, kind: KindId, object: Obj) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -449,12 +448,12 @@ impl Cluster {
         state.store.put(kind, key, object, SimTime::ZERO);
     }
 
-    /// The same for an object of a known type.
+    /// Like [`Cluster::preload`], for an object of a known type.
     pub fn preload_typed<K: Object>(&self, object: K) {
         self.preload(self.registry.id::<K>(), Arc::new(object));
     }
 
-    /// The same unless there is an object of this type and name: the user's own manifests may have brought it.
+    /// Like [`Cluster::preload_typed`], unless there is an object of this type and name: the user's own manifests may contain it.
     pub fn preload_unless_held<K: Object>(&self, object: K) {
         if !self.holds::<K>(&ObjectKey::of(&object)) {
             self.preload_typed(object);
@@ -471,7 +470,7 @@ impl Cluster {
         self.lock().store.table(self.registry.id::<K>()).get(key).is_some()
     }
 
-    /// Every object, by type and key. Leases and Nodes are as if every heartbeat had been sent.
+    /// All objects, by type and key. Leases and Nodes are as if every heartbeat had been sent.
     pub fn dump(&self) -> Vec<(KindId, Obj)> {
         let (state, now) = (self.lock(), self.rt.now());
         let shown = |object: &Obj| self.nodes.heartbeats.as_if_sent(object, now).unwrap_or_else(|| object.clone());
@@ -479,17 +478,17 @@ impl Cluster {
         self.registry.iter().flat_map(|(kind, _)| of(kind)).collect()
     }
 
-    /// Says how objects of built-in Kinds get the defaults of their fields: what is patched or applied gets them after it was merged.
+    /// Sets the function that fills in the defaults of built-in Kinds: patched or applied objects get them after the merge.
     pub fn complete_with(&self, complete: fn(&str, &mut serde_json::Value)) {
         self.lock().complete = Some(complete);
     }
 
-    /// Says who carries out triggered faults.
+    /// Sets the hook that carries out triggered faults.
     pub fn set_fault_hook(&self, hook: FaultHook) {
         *self.on_fault.lock() = Some(hook);
     }
 
-    /// Ends the cycle between the cluster and whoever carries out faults and webhooks. Called at the end of a run.
+    /// Breaks the reference cycles between the cluster and the code that carries out faults and webhooks. Called at the end of a run.
     pub fn tear_down(&self) {
         *self.on_fault.lock() = None;
         let mut state = self.lock();

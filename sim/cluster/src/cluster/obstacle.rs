@@ -1,4 +1,4 @@
-//! What keeps a message from leaving, and when it is sent again (K §4.4, K159).
+//! Obstacles that keep a message from leaving, and the time at which it is sent again (K §4.4, K159).
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use sim_config::time::SimTime;
 
 use crate::net::{Fate, Retransmission};
 
-/// Why a message cannot leave.
+/// The reason why a message cannot leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
     /// There is no connection yet, and none can be made.
@@ -17,17 +17,17 @@ pub(super) enum Obstacle {
     Held,
 }
 
-/// What was sent into a cut, and is sent again.
+/// Messages that were sent into a cut, and are sent again.
 #[derive(Clone, Copy)]
 pub(super) struct CutOff {
-    /// When the first of it was sent.
+    /// The time at which the first of them was sent.
     pub since: SimTime,
-    /// When it is sent again; never, as long as the link is cut.
+    /// The time at which they are sent again; never, as long as the link is cut.
     pub again: SimTime,
 }
 
 impl Obstacle {
-    /// After which time a message arrives, and a copy of it, or what stops it.
+    /// The time after which a message arrives, and that of a copy of it, or the obstacle that stops it.
     pub(super) fn passes(fate: Fate) -> Result<(Duration, Option<Duration>), Self> {
         match fate {
             Fate::Deliver { after, again } => Ok((after, again)),
@@ -36,7 +36,7 @@ impl Obstacle {
         }
     }
 
-    /// When a message that was first sent at `since` is sent again, after the links have changed.
+    /// The time at which a message first sent at `since` is sent again, after the links have changed.
     pub(super) fn passed(self, since: SimTime, now: SimTime) -> SimTime {
         match self {
             Obstacle::Dial => Retransmission::SYN.next(since, now),

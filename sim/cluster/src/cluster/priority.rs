@@ -1,16 +1,16 @@
-//! Whose requests are executed first: priorities of processes, and the requests at which a process loses its own (probabilistic concurrency
-//! testing: Burckhardt et al., ASPLOS 2010).
+//! The order in which requests are executed: priorities of processes, and the requests at which a process loses its priority (probabilistic
+//! concurrency testing: Burckhardt et al., ASPLOS 2010).
 //!
 //! ```text
-//!   a request gets to its server ──► somebody of higher priority is busy? ── no ──► a change point? ── no ──► executed
+//!   a request gets to its server ──► any process of higher priority busy? ── no ──► a change point? ── no ──► executed
 //!                                       ▲          │ yes                                │ yes
 //!                                       │          ▼                                    ▼
 //!                                       └── waits until they all rest, for ◄── its process has the
 //!                                           a while at most                    lowest priority, and waits
 //!                                                                              for another request
 //! ```
-//! A process is busy as long as a request of it is under way, and for a moment after its answer: what it does next depends on that. Who has
-//! the highest priority is not held back, so somebody always goes on.
+//! A process is busy as long as it has a request in flight, and for a moment after the answer: its next action depends on that. The process
+//! of the highest priority is not held back, so there is always progress.
 
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -31,33 +31,34 @@ use crate::trace::{EventKind, FaultChange};
 pub struct Priorities {
     /// The fault of the plan.
     pub fault: u32,
-    /// The processes, the one of the highest priority first. Requests of others are not held back and hold nobody back.
+    /// The processes, highest priority first. Requests of others are not held back and hold nothing back.
     pub order: Vec<ProcessId>,
     /// The type of the objects that the requests are about; unset = all.
     pub kind: Option<KindId>,
-    /// The change points: before the request of such a number its process gets the lowest priority, and the request waits until another one
-    /// of these processes has had its turn. The requests of all of them are counted together as their turns come, from 1 on.
+    /// The change points, as numbers of requests: before such a request its process gets the lowest priority, and the request waits until
+    /// another one of these processes has had its turn. The requests of all of them are counted together as their turns come, from 1 on.
     pub drops: Vec<u32>,
-    /// No request is held back for longer.
+    /// The longest time for which a request is held back.
     pub at_most: Duration,
-    /// How long a process counts as busy after it was answered.
+    /// The time for which a process counts as busy after it was answered.
     pub rest: Duration,
 }
 
-/// A request at a change point: it waits until another one has had its turn, even if nobody is busy. Who sleeps could have gone on, too.
+/// A request at a change point: it waits until another one has had its turn, even if no process is busy. A sleeping process could have gone
+/// on, too.
 #[derive(Clone, Copy)]
 struct GivesWay {
     fault: u32,
-    /// How many turns there had been.
+    /// The number of turns so far.
     turns: u32,
 }
 
-/// Priorities as they are at present.
+/// The present state of the priorities of one fault.
 struct Ranking {
     rule: Priorities,
-    /// How many requests had their turn.
+    /// The number of requests that have had their turn.
     turns: u32,
-    /// Until when those processes are busy that have no request under way.
+    /// The time until which each process without a request in flight counts as busy.
     busy_until: FxHashMap<ProcessId, SimTime>,
 }
 
@@ -73,23 +74,23 @@ impl Ranking {
     }
 }
 
-/// The priorities that hold at present, and the requests that wait because of them.
+/// The priorities in force, and the requests that wait because of them.
 #[derive(Default)]
 pub(crate) struct Rankings {
     present: Vec<Ranking>,
     waiting: Vec<Waker>,
-    /// How often anything changed that somebody may wait for.
+    /// The number of changes that a waiting request may depend on.
     changes: u64,
 }
 
 impl Rankings {
-    /// Has all that waits look around.
+    /// Wakes everything that waits.
     fn changed(&mut self) {
         self.changes += 1;
         self.waiting.drain(..).for_each(Waker::wake);
     }
 
-    /// A process is answered, or is about to be at `at`.
+    /// Notes that a process is answered, or is about to be at `at`.
     pub(super) fn answered(&mut self, client: ProcessId, kind: KindId, at: SimTime) {
         let mut concerned = false;
         for ranking in self.present.iter_mut().filter(|ranking| ranking.concerns(client, kind)) {
@@ -106,7 +107,7 @@ impl Rankings {
         self.present.iter().any(|ranking| ranking.rule.fault == fault && ranking.turns == turns)
     }
 
-    /// Whether some priorities are about requests of `client`, whatever their type.
+    /// Whether some priorities apply to requests of `client` for one of these types.
     #[cfg(test)]
     pub(super) fn rank(&self, client: ProcessId, kinds: &[KindId]) -> bool {
         let about = |ranking: &Ranking| ranking.rule.kind.is_none_or(|kind| kinds.contains(&kind));
@@ -115,7 +116,7 @@ impl Rankings {
 }
 
 impl State {
-    /// A request leaves. Returns for how long it may be held back at its server, if it is one that priorities are about.
+    /// Notes that a request leaves. Returns the time for which it may be held back at its server, if priorities apply to it.
     pub(super) fn rank(&mut self, request: &ApiRequest, now: SimTime) -> Option<Duration> {
         let mut at_most = None;
         for ranking in self.rankings.present.iter_mut().filter(|ranking| ranking.concerns(request.client, request.kind)) {
@@ -125,7 +126,7 @@ impl State {
         at_most
     }
 
-    /// It is the turn of a request, which counts now. If that is a change point, its process loses its priority and gives way.
+    /// Counts the turn of a request. If that is a change point, its process loses its priority and gives way.
     fn take_turn(&mut self, client: ProcessId, kind: KindId) -> Option<GivesWay> {
         let (mut concerned, mut gives_way) = (false, None);
         for ranking in self.rankings.present.iter_mut().filter(|ranking| ranking.concerns(client, kind)) {
@@ -144,8 +145,8 @@ impl State {
         gives_way
     }
 
-    /// Until when a request has to wait for processes of higher priority, and which fault orders them; [`SimTime::NEVER`] = until something
-    /// changes. `None` = for nobody.
+    /// The time until which a request has to wait for processes of higher priority, and the fault that orders them; [`SimTime::NEVER`] =
+    /// until something changes. `None` = it need not wait.
     fn yields(&self, rt: &Rt, client: ProcessId, kind: KindId) -> Option<(SimTime, u32)> {
         let now = rt.now();
         let under_way = |process: ProcessId, ranking: &Ranking| {
@@ -170,12 +171,12 @@ impl State {
 }
 
 impl Cluster {
-    /// Has the requests of some processes executed in the order of their priorities from now on.
+    /// Makes the requests of some processes execute in the order of their priorities from now on.
     pub fn add_priorities(&self, rule: Priorities) {
         self.lock().rankings.present.push(Ranking { rule, turns: 0, busy_until: FxHashMap::default() });
     }
 
-    /// Ends the priorities of one fault of the plan: what they hold back is executed.
+    /// Ends the priorities of one fault of the plan: the requests that they hold back are executed.
     pub fn remove_priorities(&self, fault: u32) {
         let mut state = self.lock();
         state.rankings.present.retain(|ranking| ranking.rule.fault != fault);

@@ -1,4 +1,4 @@
-//! GET and LIST (K §2.1, §2.2): how fresh an answer is asked for, and what it is.
+//! GET and LIST (K §2.1, §2.2): the freshness that a request asks for, and the answer.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -20,12 +20,12 @@ use crate::kinds::{KindId, TypeDef};
 use crate::object::Obj;
 use crate::selector::Selector;
 
-/// Which state a read is answered from.
+/// The state from which a read is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// The store, as of now.
     Latest,
-    /// Whatever this server's cache has.
+    /// The present state of this server's cache.
     Any,
     /// This server's cache, once it has this revision.
     AtLeast(Revision),
@@ -33,7 +33,7 @@ pub enum Freshness {
     Exact(Revision),
 }
 
-/// Where a page begins, in the form of the real token: base64url of a small JSON text.
+/// The beginning of a page, in the form of the real token: base64url of a small JSON text.
 #[derive(Serialize, Deserialize)]
 struct Token {
     #[serde(default)]
@@ -75,25 +75,25 @@ impl Token {
     }
 }
 
-/// A list made ready: what state it is about, and which part of it.
+/// A prepared list: the state that it reads, and the part of it.
 pub struct ListPlan {
     pub freshness: Freshness,
     selector: Selector,
     start: Option<String>,
     limit: usize,
-    /// The limit as it was asked for; 0 = none.
+    /// The limit in the request; 0 = none.
     asked: usize,
-    /// When the server asked etcd how new a consistent list has to be.
+    /// The time at which the server asked etcd for the revision of a consistent list.
     asked_at: SimTime,
 }
 
 impl ListPlan {
-    /// The same list of a server that asked etcd at `asked_at` how new it has to be.
+    /// The same list by a server that asked etcd at `asked_at` for its revision.
     pub(super) fn asked_at(self, asked_at: SimTime) -> Self {
         Self { asked_at, ..self }
     }
 
-    /// Whether a cache that is not initialised lets this list through to etcd: one that takes no more than a page of it.
+    /// Whether an uninitialised cache lets this list through to etcd: one with a limit and without a selector.
     fn passes_an_unready_cache(&self) -> bool {
         self.asked > 0 && self.selector.is_everything()
     }
@@ -112,7 +112,7 @@ pub(crate) fn get_freshness(resource_version: Option<&str>) -> Answer<Freshness>
     })
 }
 
-/// 500 for the version of a GET or a watch that is no number; a LIST gets 400 (K111).
+/// 500 for a malformed version in a GET or a watch; a LIST gets 400 (K111).
 pub(super) fn malformed(version: &str) -> Box<Status> {
     let why = match version.bytes().all(|byte| byte.is_ascii_digit()) {
         true => "value out of range",
@@ -163,7 +163,7 @@ pub(crate) fn plan_list(def: &TypeDef, options: &ListOptions) -> Answer<ListPlan
     let freshness = if let Some(token) = token {
         let token = Token::decode(token)?;
         start = Some(token.start);
-        // As for a first page: "0" asks for all of it (K033).
+        // As for a first page: "0" asks for the whole list (K033).
         if version == Some("0") {
             limit = usize::MAX;
         }
@@ -192,7 +192,7 @@ pub(crate) fn too_large(wanted: Revision, current: Revision) -> Box<Status> {
 }
 
 impl State {
-    /// Whether the cache of `kind` on `server` has everything up to `revision`, or when it will; `None` = not in sight.
+    /// The time at which the cache of `kind` on `server` has everything up to `revision`, which may be now; `None` = not foreseeable.
     pub fn cache_reaches(&mut self, server: usize, kind: KindId, revision: Revision, now: SimTime) -> Option<SimTime> {
         if revision > self.store.revision() {
             return None;
@@ -207,7 +207,7 @@ impl State {
         if let Some(&(_, due)) = cache.incoming.iter().find(|(incoming, _)| *incoming >= revision) {
             return Some(due);
         }
-        // That nothing happened up to a revision is something only etcd can tell.
+        // Only etcd can tell that nothing happened up to a revision.
         if cache.frozen || paused || !reaches_etcd {
             return None;
         }
@@ -215,21 +215,21 @@ impl State {
         taken.then(|| cache.reaches(revision).max(now))
     }
 
-    /// The revision with which the cache of `kind` answers a consistent list: the server asked etcd at `asked_at` how new it has to be.
-    /// `None` = it has not come so far (K §2.2, KEP-2340).
+    /// The revision with which the cache of `kind` answers a consistent list, for which the server asked etcd at `asked_at`. `None` = the
+    /// cache has not reached it (K §2.2, KEP-2340).
     pub fn consistent(&mut self, server: usize, kind: KindId, asked_at: SimTime, now: SimTime) -> Option<Revision> {
         let latest = self.store.revision();
         let wanted = if self.cache_reaches(server, kind, latest, now) == Some(now) { latest } else { self.store.revision_at(asked_at) };
         if self.cache_reaches(server, kind, wanted, now) != Some(now) {
             return None;
         }
-        // A consistent list is how a cache learns that it has everything up to here.
+        // A consistent list shows the cache that it has everything up to here.
         let cache = &mut self.servers[server].caches[usize::from(kind.0)];
         cache.advance(wanted);
         Some(cache.visible(now))
     }
 
-    /// Whether a server lists the objects as they were at `wanted` from a snapshot of its cache instead of asking etcd (K031).
+    /// Whether a server lists the objects as of `wanted` from a snapshot of its cache instead of asking etcd (K031).
     pub fn has_snapshot(&self, server: usize, kind: KindId, wanted: Revision, now: SimTime) -> bool {
         let cache = &self.servers[server].caches[usize::from(kind.0)];
         self.knobs.list_from_cache_snapshot
@@ -244,7 +244,7 @@ impl State {
         server.ready_at <= now && !server.caches[usize::from(kind.0)].lost
     }
 
-    /// 429: the cache has no initial list. The longer it has been so, the later a caller is to come again: in 1 to 30 s (K §2.2).
+    /// 429: the cache has no initial list. The longer that lasts, the longer the caller has to wait: 1 to 30 s (K §2.2).
     pub fn unready(&self, server: usize, now: SimTime) -> Box<Status> {
         const GROWTH: f64 = 0.06;
         let down = now.since(self.servers[server].started_at).as_secs_f64();
@@ -264,7 +264,7 @@ impl State {
                 cache.get(table, key, visible)
             }
             Freshness::AtLeast(wanted) if *wanted > latest => return Err(too_large(*wanted, latest)),
-            // A cache that is not initialised lets the read through to etcd.
+            // An uninitialised cache lets the read through to etcd.
             _ => table.get(key),
         };
         found.cloned().ok_or_else(|| not_found(def, key))
@@ -351,7 +351,7 @@ impl State {
     }
 }
 
-/// 410 for a revision that was compacted; a list that was begun gets a token that goes on at the latest revision.
+/// 410 for a compacted revision; a list in progress gets a token that continues at the latest revision.
 fn expired(plan: &ListPlan) -> Box<Status> {
     let Some(start) = &plan.start else {
         return Box::new(Status::new(Reason::Expired, "The provided resource version is too old to display a consistent list result."));

@@ -1,4 +1,4 @@
-//! Requests and replies with the object's type erased: what travels between a client and an API server.
+//! Requests and replies between clients and API servers, with the object's type erased.
 
 #![expect(missing_docs, reason = "the fields are those of the typed forms that each variant names")]
 
@@ -28,7 +28,7 @@ pub enum Op {
     Create { namespace: Option<Arc<str>>, body: Obj, dry: Dry },
     /// A PUT of a whole object, or of a subresource of it: [`Call::Update`].
     Update { key: ObjectKey, body: Obj, subresource: Option<Subresource>, dry: Dry },
-    /// A change by a description of it, of the object or a subresource: [`Call::Patch`].
+    /// A change of the object or a subresource by a patch: [`Call::Patch`].
     Patch { key: ObjectKey, patch: Patch, subresource: Option<Subresource>, dry: Dry },
     /// A delete of one object, with grace and preconditions: [`Call::Delete`].
     Delete { key: ObjectKey, options: Box<DeleteOptions> },
@@ -37,7 +37,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The call without its type, with its body as it is stored.
+    /// The call without its type, with its body in the stored type.
     pub fn of<K: Object>(call: Call<K>, served: Served<K>) -> Self {
         match call {
             Call::Get { key, resource_version } => Op::Get { key, resource_version },
@@ -49,7 +49,7 @@ impl Op {
         }
     }
 
-    /// What the request does.
+    /// The verb of the request.
     pub fn verb(&self) -> Verb {
         match self {
             Op::Get { .. } => Verb::Get,
@@ -71,7 +71,7 @@ impl Op {
         }
     }
 
-    /// The namespace of a list; unset for all namespaces, and for what is no list.
+    /// The namespace of a list; unset for all namespaces, and for other requests.
     pub(super) fn list_namespace(&self) -> Option<&Arc<str>> {
         match self {
             Op::List { namespace, .. } => namespace.as_ref(),
@@ -87,7 +87,7 @@ impl Op {
         }
     }
 
-    /// What follows the name in its URL.
+    /// The part of its URL after the name.
     pub(super) fn subresource_name(&self) -> Option<&'static str> {
         match self {
             Op::Evict { .. } => Some("eviction"),
@@ -109,15 +109,15 @@ impl Op {
 /// A request on its way.
 #[derive(Clone, Debug)]
 pub struct ApiRequest {
-    /// The process that asks, which the answer goes to.
+    /// The process that makes the request and gets the answer.
     pub client: ProcessId,
     /// The type that the request is about.
     pub kind: KindId,
-    /// What is asked for, with the body if there is one.
+    /// The operation, with the body if there is one.
     pub op: Op,
-    /// Which call of the run: its request, its commits and its answer have the same number.
+    /// The number of the call in the run: its request, its commits and its answer share it.
     pub call: u64,
-    /// Who manages the fields that it writes; unset = the client, by its name. That of a [`Patch`] goes before.
+    /// The manager of the fields that it writes; unset = the client, by its name. The manager of a [`Patch`] takes precedence.
     pub manager: Option<Arc<str>>,
 }
 
@@ -133,7 +133,7 @@ pub enum ApiReply {
 }
 
 impl ApiReply {
-    /// The object of a reply that is about one.
+    /// The object of a reply that has one.
     pub fn object(&self) -> Option<&Obj> {
         match self {
             ApiReply::Object(object) => Some(object),

@@ -1,11 +1,11 @@
-//! Faults that hit one request precisely: the n-th of a client that matches (K §2.13).
+//! Faults that hit exactly one request: the n-th matching one of a client (K §2.13).
 //!
 //! ```text
 //!  a client sends ── counted here ──► the n-th is struck ──► lost, late: on its way          ──► refused, stale: by its server
 //!                                     (by its call)          crash: before or after its execution     answer late: on its way back
 //! ```
-//! Requests are counted when they are sent, so that one that never arrives counts, too. Heartbeats of nodes that nobody hinders are not
-//! sent.
+//! Requests are counted when they are sent, so that one that never arrives counts, too. Heartbeats of unobstructed nodes are not sent, and
+//! do not count.
 
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -24,56 +24,57 @@ use crate::rt::ProcessId;
 use crate::trace::record::Part;
 use crate::trace::{EventKind, FaultChange};
 
-/// What befalls one request.
+/// The effect of a fault on one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Disturbance {
-    /// Its server answers otherwise.
+    /// Its server answers with an injected fault.
     InjectedFault(InjectedFault),
-    /// It does not get to its server; after so long the connection breaks.
+    /// The request does not reach its server; after this time the connection breaks.
     Lost(Duration),
-    /// It gets to its server late, where it is executed as any other that arrives then.
+    /// The request reaches its server late, and is executed then like any other.
     Late {
-        /// The moment at which it gets to its server.
+        /// The time at which it reaches its server.
         until: Until,
-        /// The connection breaks at once, so that its caller does not wait for it.
+        /// Whether the connection breaks at once, so that its caller does not wait for it.
         reset: bool,
     },
-    /// Its answer gets back late.
+    /// The answer arrives late.
     AnswerLate(Until),
-    /// A read of whatever the cache of its server has: it is led to a server whose cache has not seen the last changes of what it reads.
-    /// Where there is one server, nothing befalls it: a cache does not go back.
+    /// A read from the server's cache: it goes to a server whose cache has not seen the last changes of the objects. With a single server
+    /// the fault has no effect: a cache does not go back.
     Stale {
-        /// How many of the last changes that cache lacks, at least one.
+        /// The number of the last changes that the cache lacks, at least one.
         changes: u32,
     },
-    /// The caller crashes before its server gets to it, or right after its execution.
+    /// The caller crashes before its server executes the request, or right after its execution.
     Crash {
-        /// After it instead of before it.
+        /// Whether it crashes after the execution instead of before it.
         after: bool,
     },
-    /// The caller stands still from the moment at which it sends it, or from its execution on. What a process sends as it stops gets to its
-    /// server when it goes on.
+    /// The caller is paused when it sends the request, or when it is executed. A request that is sent at the pause reaches its server when
+    /// the process resumes.
     Pause {
-        /// From its execution on instead of from its sending.
+        /// Whether it is paused from the execution on instead of from the sending.
         after: bool,
-        /// How long it stands still, in model time.
+        /// The length of the pause, in model time.
         lasts: Duration,
     },
-    /// The caller is cut off from all others before it sends it, or right after its execution, so that no answer gets back.
+    /// The caller is cut off from all others before it sends the request, or right after its execution, so that no answer arrives.
     Cut {
-        /// After its execution instead of before its sending.
+        /// Whether it is cut off after the execution instead of before the sending.
         after: bool,
     },
-    /// Something befalls the caller as it sends it; the request is as any other.
+    /// The caller is affected as it sends the request; the request itself is not.
     Beside,
 }
 
-/// How long something is held up.
+/// The end of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Until {
-    /// No longer than this.
+    /// The longest time of the hold.
     pub at_most: Duration,
-    /// Until somebody else has written the same object so often; 0 = nobody's writes end it. A list is about every object of its type.
+    /// The number of writes of the same object by others that end the hold; 0 = writes do not end it. A list covers every object of its
+    /// type.
     pub writes: u32,
 }
 
@@ -82,32 +83,32 @@ pub struct Until {
 pub struct RequestPoint {
     /// The fault of the plan.
     pub fault: u32,
-    /// Whose requests are counted.
+    /// The client whose requests are counted.
     pub client: ProcessId,
-    /// Which verbs; empty = all.
+    /// The verbs that count; empty = all.
     pub verbs: Vec<Verb>,
     /// The type; unset = all.
     pub kind: Option<KindId>,
-    /// Which of them, counting from 1 over the whole run.
+    /// The number of the request, counting from 1 over the whole run.
     pub nth: u32,
-    /// The one thing that happens to the request.
+    /// The effect on the request.
     pub disturbance: Disturbance,
 }
 
-/// A request that was sent, of a log that somebody asked for.
+/// A sent request in the log, if one is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentRequest {
     /// The process that sent it.
     pub client: ProcessId,
-    /// Which of its requests it is, counting from 1.
+    /// The number of the request among those of its process, counting from 1.
     pub nth: u32,
     /// The time at which it was sent.
     pub at: SimTime,
-    /// The verb with which it asks its server.
+    /// The verb of the request.
     pub verb: Verb,
-    /// Whether it reads whatever the cache of its server has.
+    /// Whether it reads from the server's cache, at any revision.
     pub from_cache: bool,
-    /// How often others wrote the same object after it was sent.
+    /// The number of writes of the same object by others after it was sent.
     pub later_writes: u32,
     /// Whether its process holds a lease when it sends it.
     pub leads: bool,
@@ -115,20 +116,20 @@ pub struct SentRequest {
     pub struck: bool,
 }
 
-/// A change that was sent to a watch, of a log that somebody asked for.
+/// A change sent to a watch, in the log, if one is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentChange {
     /// The process whose watch it is.
     pub client: ProcessId,
-    /// Which of the changes that are sent to its watches it is, counting from 1.
+    /// The number of the change among those sent to the watches of its process, counting from 1.
     pub nth: u32,
-    /// The time at which the server had it to send.
+    /// The time at which the server had it ready to send.
     pub at: SimTime,
     /// Whether a fault that waited for it struck it.
     pub struck: bool,
 }
 
-/// What a client sends, or is sent, in the order in which it is.
+/// A message that a client sends or is sent, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logged {
     /// A request that a process sends to an API server.
@@ -138,7 +139,7 @@ pub enum Logged {
 }
 
 impl Logged {
-    /// The process that sends it, or is sent it.
+    /// The process that sends the message, or receives it.
     pub fn client(&self) -> ProcessId {
         match self {
             Logged::Request(request) => request.client,
@@ -182,7 +183,7 @@ fn is_about((kind, wanted): &Object, of: KindId, key: &ObjectKey) -> bool {
     *kind == of && wanted.as_ref().is_none_or(|wanted| wanted == key)
 }
 
-/// Something that is held up until others have written.
+/// A request that is held up until others have written.
 struct HeldUp {
     call: u64,
     client: ProcessId,
@@ -191,7 +192,7 @@ struct HeldUp {
     waker: Option<Waker>,
 }
 
-/// What a log has.
+/// A row of the log.
 enum Row {
     Sent(SentRequest, Object),
     Change(SentChange),
@@ -201,42 +202,42 @@ enum Row {
 /// The faults that begin at a request when it is executed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AtExecution {
-    /// The caller crashes before it.
+    /// The fault that crashes the caller before the execution.
     pub crash_before: Option<u32>,
-    /// It begins once the request was executed.
+    /// The fault that begins after the execution.
     pub after: Option<u32>,
-    /// What begins then keeps the answer from leaving.
+    /// Whether that fault keeps the answer from leaving.
     pub stops_answer: bool,
 }
 
 /// The faults that wait for requests, and the requests that they struck.
 #[derive(Default)]
 pub(crate) struct RequestPoints {
-    /// Each with how many requests matched so far.
+    /// The waiting faults, each with the number of requests that matched so far.
     waiting: Vec<(RequestPoint, u32)>,
-    /// By the number of the call.
+    /// The struck calls by number, each with its fault and the effect.
     struck: Vec<(u64, u32, Disturbance)>,
     held_up: Vec<HeldUp>,
     log: Option<Log>,
 }
 
-/// Every request and every write, in their order.
+/// All requests and writes, in their order.
 #[derive(Default)]
 struct Log {
     rows: Vec<Row>,
-    /// How many requests each client has sent.
+    /// The number of requests that each client has sent.
     sent: FxHashMap<ProcessId, u32>,
-    /// How many changes each client has been sent.
+    /// The number of changes sent to each client.
     changes: FxHashMap<ProcessId, u32>,
 }
 
 impl RequestPoints {
-    /// Whether requests and writes have to be told at all: nearly never.
+    /// Whether requests and writes have to be reported here, which is rare.
     pub(crate) fn listens(&self) -> bool {
         !self.waiting.is_empty() || !self.held_up.is_empty() || self.log.is_some()
     }
 
-    /// What befalls a call, and which fault does it.
+    /// The effect on a call, and the fault that causes it.
     fn disturbance(&self, call: u64) -> Option<(u32, Disturbance)> {
         self.struck.iter().find(|(struck, ..)| *struck == call).map(|&(_, fault, disturbance)| (fault, disturbance))
     }
@@ -246,7 +247,7 @@ impl RequestPoints {
         self.log.is_some()
     }
 
-    /// A change is sent to a watch of `client`.
+    /// Logs a change that is sent to a watch of `client`.
     pub(super) fn log_change(&mut self, client: ProcessId, at: SimTime, struck: bool) {
         if let Some(Log { rows, changes, .. }) = &mut self.log {
             let nth = changes.entry(client).or_insert(0);
@@ -281,7 +282,7 @@ impl RequestPoints {
         }
     }
 
-    /// Somebody wrote an object.
+    /// Takes in a write of an object.
     pub(crate) fn written(&mut self, client: ProcessId, kind: KindId, key: &ObjectKey) {
         if let Some(log) = &mut self.log {
             log.rows.push(Row::Written(client, kind, key.clone()));
@@ -324,7 +325,7 @@ impl State {
         self.leases_of(cluster, &name).next().is_some()
     }
 
-    /// The leases that are held by whoever calls itself so, other than those of nodes.
+    /// The leases whose holder has this name, other than those of nodes.
     pub(crate) fn leases_of(&self, cluster: &Cluster, holder: &str) -> impl Iterator<Item = &ObjectKey> {
         let table = self.store.table(cluster.registry.id::<Lease>());
         let of = move |object: &Obj| {
@@ -335,7 +336,7 @@ impl State {
         all.filter(move |(key, object)| key.namespace() != Some("kube-node-lease") && of(object)).map(|(key, _)| key)
     }
 
-    /// The same for the request that opens a watch.
+    /// Like [`State::count_request`], for the request that opens a watch.
     pub(super) fn count_watch(&mut self, client: ProcessId, kind: KindId, call: u64, now: SimTime) {
         if self.request_points.listens() {
             let sent =
@@ -344,7 +345,7 @@ impl State {
         }
     }
 
-    /// What befalls a call, if it `is` of the kind that is looked for; then its fault has taken hold.
+    /// The effect on a call, as far as `is` accepts it; the fault then counts as fired.
     pub(super) fn struck<T>(&mut self, call: u64, now: SimTime, is: impl FnOnce(Disturbance) -> Option<T>) -> Option<T> {
         if self.request_points.struck.is_empty() {
             return None;
@@ -356,7 +357,7 @@ impl State {
         Some(found)
     }
 
-    /// What befalls a call.
+    /// The effect on a call.
     pub(super) fn disturbance(&self, call: u64) -> Option<Disturbance> {
         self.request_points.disturbance(call).map(|(_, disturbance)| disturbance)
     }
@@ -378,7 +379,7 @@ impl State {
         }
     }
 
-    /// The fault that begins when a call is sent, and whether it does before the request finds its way.
+    /// The fault that begins when a call is sent, and whether it begins before the request leaves.
     pub(super) fn begins_when_sent(&self, call: u64) -> Option<(u32, bool)> {
         if self.request_points.struck.is_empty() {
             return None;
@@ -401,24 +402,24 @@ impl State {
 }
 
 impl Cluster {
-    /// Has a fault wait for a request.
+    /// Makes a fault wait for a request.
     pub fn add_request_point(&self, point: RequestPoint) {
         self.lock().request_points.waiting.push((point, 0));
     }
 
-    /// Nothing waits for a request any more. What was struck stays so.
+    /// Removes all faults that wait for a request. Those that have struck stay.
     pub fn clear_request_points(&self) {
         let mut state = self.lock();
         state.request_points.waiting.clear();
         state.held_changes.stop_waiting();
     }
 
-    /// Keeps a log of every request from now on.
+    /// Starts to log every request.
     pub fn keep_requests(&self) {
         self.lock().request_points.log.get_or_insert_default();
     }
 
-    /// Every request and every change for a watch in the order in which they were sent, if they were kept.
+    /// All requests and all changes for watches in the order in which they were sent, if they were logged.
     pub fn take_requests(&self) -> Option<Vec<Logged>> {
         let log = self.lock().request_points.log.take()?.rows;
         let later = |position: usize, client: ProcessId, object: &Object| {
@@ -437,7 +438,7 @@ impl Cluster {
         Some(sent.collect())
     }
 
-    /// Waits until `until`, for the request of `call` that is held up since `from`.
+    /// Waits until `until`, for the request of `call` that has been held up since `from`.
     pub(super) async fn hold(&self, call: u64, from: SimTime, until: Until) {
         let mut sleep = std::pin::pin!(self.rt.sleep_until(from + until.at_most));
         std::future::poll_fn(|context| {

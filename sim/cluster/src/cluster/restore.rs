@@ -1,4 +1,4 @@
-//! etcd restored from a backup (K §9.2 B14, K201): what was committed since the backup has never been.
+//! etcd restored from a backup (K §9.2 B14, K201): everything committed since the backup is undone.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::rt::ProcessId;
 use crate::trace::EventKind;
 
 impl Cluster {
-    /// Restores etcd from a backup that is `age` old, or as old as what is still known of the past, which is five minutes at least. The
-    /// store then is at the revision of the backup and `bump` more, up to which it counts as compacted. `by`: whose writes the restored
-    /// states are in the trace.
+    /// Restores etcd from a backup that is `age` old, or as old as the history that is kept, which is five minutes at least. The store is
+    /// then at the revision of the backup plus `bump`, and counts as compacted up to there. `by`: the process to which the trace attributes
+    /// the restored states.
     ///
-    /// All API servers have to be down: they would go on with what they have in their caches.
+    /// All API servers have to be down: they would go on with the content of their caches.
     pub fn restore_backup(&self, by: ProcessId, age: Duration, bump: u64) {
         let now = self.rt.now();
         let mut state = self.lock();
@@ -25,7 +25,7 @@ impl Cluster {
         let revision = state.store.revision_at(taken);
         state.exchanges.forget_proposals();
         let undone = state.store.restore(revision, bump);
-        // Each takes a revision in the trace, the last that of the restored etcd.
+        // Each takes a revision in the trace; the last is that of the restored etcd.
         let first = (state.store.revision() + 1).saturating_sub(undone.len() as u64);
         for (revision, (kind, undone)) in (first..).zip(undone) {
             state.tell_undone(self, by, kind, revision, &undone, now);

@@ -1,7 +1,7 @@
 //! An API server at work: the filters, then reads and writes (K §8.1, §8.2).
 //!
-//! A request that can be answered at once is (the common case: [`State::serve`]). What has to wait (for etcd, a
-//! cache, a webhook, or because a fault says so) goes on as a task of the server's process: [`Cluster::serve_slowly`].
+//! A request that can be answered at once is (the common case: [`State::serve`]). A request that has to wait (for etcd, a cache, a webhook,
+//! or because of a fault) continues as a task of the server's process: [`Cluster::serve_slowly`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,31 +23,31 @@ use crate::net::Block;
 
 pub(super) use super::filter::Asked;
 
-/// A request that a server works on because it has to wait for something.
+/// A request that a server works on because it has to wait.
 pub(super) struct Work {
-    /// The exchange of its caller; unset = nobody waits for the result, or hangs up.
+    /// The exchange of its caller; unset = no caller waits for the result, or hangs up.
     pub ticket: Option<Ticket>,
     pub server: usize,
-    /// When its time is over: what has not been sent to etcd by then never is (K §2.11).
+    /// The deadline: a request that has not been sent to etcd by then never is (K §2.11).
     pub deadline: SimTime,
     pub ending: Ending,
 }
 
-/// What etcd makes of a write that is sent to it, and what the API server hears of that.
+/// The outcome of a write that is sent to etcd, and the answer to the API server.
 pub(super) enum Ending {
-    /// It commits it and answers, if its condition holds.
+    /// Etcd commits it and answers, if its condition holds.
     Commits,
-    /// It refuses it with an error that does not tell whether it was carried out, and never commits it.
+    /// Etcd answers with an error that does not tell whether it was carried out, and never commits it.
     Fails,
-    /// It commits it some time after the server was told of an error.
+    /// Etcd commits it some time after the server got an error.
     CommitsLate { error: ApiError, after: Duration },
 }
 
-/// How a request was served.
+/// The result of serving a request.
 pub enum Served {
-    /// It is over: nothing has to be waited for, and this is the result.
+    /// The request is done: there is nothing to wait for, and this is the result.
     Now(Result<ApiReply, ApiError>),
-    /// It has to wait for something.
+    /// The request has to wait.
     Later(ApiRequest, Option<InjectedFault>),
 }
 
@@ -71,8 +71,8 @@ impl State {
         if self.pending_server_crashes.contains(&server) { Err(TransportError::Reset.into()) } else { result }
     }
 
-    /// Carries out a write that a server had passed on to etcd, at `proposed`, when it crashed: as it was then, and only if its object is
-    /// still what it was then. Nobody will be told.
+    /// Carries out a write that a server had passed on to etcd, at `proposed`, when it crashed: with the content of that time, and only if
+    /// its object is unchanged. No client is answered.
     pub fn commit_for_crashed(
         &mut self,
         cluster: &Cluster,
@@ -88,14 +88,14 @@ impl State {
         }
         let Ok(transaction) = self.transaction(cluster, server, request) else { return };
         let changed = self.store.table(transaction.intent.kind).changed_since(&transaction.key, proposed);
-        // Whoever creates only asks that there is nothing now.
+        // A create only requires that there is no object now.
         if transaction.base.is_none() || !changed {
             self.commit_late(cluster, server, transaction, now);
         }
     }
 
-    /// Why a request that has not reached etcd never will: its time is over, or its caller has hung up, which the server hears of unless
-    /// the way to it is cut (K108).
+    /// The error of a request that has not reached etcd and never will: its deadline has passed, or its caller has hung up, which the
+    /// server notices unless the way to it is cut (K108).
     pub(super) fn is_over(&mut self, ticket: Option<Ticket>, deadline: SimTime, now: SimTime) -> Option<ApiError> {
         if now >= deadline {
             return Some(deadline_exceeded());
@@ -110,7 +110,7 @@ impl State {
         hung_up && !self.net.is_cut(client, self.servers[server].process)
     }
 
-    /// Answers a request, or finds that it has to wait. `asked_at`: when etcd was asked, if it was.
+    /// Answers a request, or finds that it has to wait. `asked_at`: the time at which etcd was asked, if it was.
     pub fn serve(
         &mut self,
         cluster: &Cluster,
@@ -124,7 +124,7 @@ impl State {
             Ok(injected) => injected,
             Err(error) => return Served::Now(Err(error)),
         };
-        // Webhooks are called before etcd fails, and what they did stays (K §3.4).
+        // Webhooks are called before etcd fails, and their side effects remain (K §3.4).
         if injected == Some(InjectedFault::FailBeforeCommit) && !self.is_hooked(&request) {
             return Served::Now(Err(etcd_error("etcdserver: request timed out")));
         }
@@ -137,8 +137,8 @@ impl State {
         Served::Now(self.answer(cluster, server, request, asked_at, now))
     }
 
-    /// What a cache answers that has not seen the last changes, if that befalls this request. A read that does not ask for whatever a cache
-    /// has is never stale.
+    /// The answer of a cache that lacks the last changes, if that fault hits this request. Only reads that accept any state of a cache can
+    /// be stale.
     fn stale_answer(&mut self, cluster: &Cluster, server: usize, request: &ApiRequest, now: SimTime) -> Option<Result<ApiReply, ApiError>> {
         let Some(Disturbance::Stale { changes }) = self.disturbance(request.call) else { return None };
         let kind = request.kind;
@@ -170,7 +170,7 @@ impl State {
         Some(answer.map_err(ApiError::Status))
     }
 
-    /// Whether a request needs something that is not there yet.
+    /// Whether a request needs something that is not available yet.
     fn must_wait(&mut self, cluster: &Cluster, server: usize, request: &ApiRequest, asked_at: SimTime, now: SimTime) -> bool {
         let kind = request.kind;
         let ready = self.is_ready(server, kind, now);
@@ -195,7 +195,7 @@ impl State {
                 },
                 Err(_) => false,
             },
-            // It is several writes.
+            // It consists of several writes.
             Op::Evict { .. } => true,
             _ => !self.reaches_etcd(server) || self.is_hooked(request),
         }
@@ -222,7 +222,7 @@ impl State {
                 self.list(server, request.kind, namespace.as_ref(), &plan, def, now).map_err(boxed)
             }
             _ => {
-                // The body is moved, not shared: it can be stamped in place.
+                // The body is moved, not shared: it can be changed in place.
                 let intent = Intent::of(&request);
                 let loaded = self.load(cluster, server, request).map_err(boxed)?;
                 let (key, step) = self.prepare(cluster, server, intent, loaded).map_err(boxed)?;
@@ -238,7 +238,7 @@ impl Cluster {
         let def = self.registry.get(request.kind);
         let verb = request.op.verb();
         let deadline = self.rt.now() + if verb.is_write() { MUTATING_DEADLINE } else { READ_DEADLINE };
-        // The reply does not wait longer than this; the work goes on (K §2.11).
+        // The reply waits no longer than this; the work goes on (K §2.11).
         let cluster = self.clone();
         self.rt.at(deadline, move || cluster.lock().complete(ticket, Err(deadline_exceeded()), deadline));
         let mut work = Work { ticket: Some(ticket), server, deadline, ending: Ending::Commits };
@@ -249,7 +249,8 @@ impl Cluster {
             }
             Some(InjectedFault::FailBeforeCommit) => work.ending = Ending::Fails,
             Some(InjectedFault::Twice { gap }) => {
-                // The first answer is lost on the way to whoever sends it again, and does not notice when the caller hangs up.
+                // The first answer is lost on its way, the request is sent again, and the first execution does not notice when the caller
+                // hangs up.
                 work.ticket = None;
                 drop(self.work(&work, request.clone()).await);
                 self.rt.sleep(gap).await;
@@ -272,7 +273,7 @@ impl Cluster {
         self.crash_pending_servers();
     }
 
-    /// Waits for what the request needs and answers it.
+    /// Waits until the request can be answered, and answers it.
     pub(super) async fn work(self: &Arc<Self>, work: &Work, request: ApiRequest) -> Result<ApiReply, ApiError> {
         let (server, asked_at) = (work.server, self.rt.now());
         let def = self.registry.get(request.kind);
@@ -313,7 +314,7 @@ impl Cluster {
         state.answer(self, server, request, asked_at, now)
     }
 
-    /// Sends a transaction to etcd whose answer is an error, and which commits after that. The server need not live so long.
+    /// Sends a transaction to etcd whose answer is an error, and which commits after that, even if the server dies before.
     pub(super) fn send_without_answer(self: &Arc<Self>, work: &Work, transaction: Transaction) -> ApiError {
         let Ending::CommitsLate { error, after } = &work.ending else { unreachable!("it commits late") };
         let (cluster, server, at) = (self.clone(), work.server, self.rt.now() + *after);
@@ -321,7 +322,7 @@ impl Cluster {
         error.clone()
     }
 
-    /// Carries out crashes that were decided while the lock was held.
+    /// Carries out the crashes that were decided while the lock was held.
     pub fn crash_pending_servers(self: &Arc<Self>) {
         let pending = std::mem::take(&mut self.lock().pending_server_crashes);
         for server in pending {

@@ -1,4 +1,4 @@
-//! How long the steps of API servers take, and what faults have them do to requests.
+//! Delays of the steps of API servers, and the faults that servers inject into requests.
 
 use std::time::Duration;
 
@@ -9,34 +9,35 @@ use sim_config::time::Span;
 use crate::kinds::KindId;
 use crate::net::{Delay, Sampler, Side};
 
-/// How long the steps of a server take (K §11.2).
+/// The delays of the steps of a server (K §11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerDelays {
-    /// Authentication, decoding, admission in process.
+    /// Time for authentication, decoding, admission in process.
     pub processing: Delay,
-    /// From proposing a write to etcd until it is applied.
+    /// Time from proposing a write to etcd until it is applied.
     pub commit: Delay,
-    /// What etcd takes for a quorum read: a get or a list that names no `resourceVersion`.
+    /// The time that etcd takes for a quorum read: a get or a list that names no `resourceVersion`.
     pub quorum_read: Delay,
-    /// From the moment a write is applied until the server sends its answer. Drawn at the quantile of `commit`: a slow
-    /// write is slow both ways. Default 0: what a server does then is part of `processing`.
+    /// Time from the moment a write is applied until the server sends its answer. Drawn at the quantile of `commit`: a slow write is slow
+    /// both ways. Default 0: this part of the server's work is in `processing`.
     pub commit_answer: Delay,
-    /// From when etcd has served a quorum read until the server sends its answer, drawn at the quantile of `quorum_read`. Default 0.
+    /// Time from the moment etcd has served a quorum read until the server sends its answer, drawn at the quantile of `quorum_read`.
+    /// Default 0.
     pub quorum_read_answer: Delay,
-    /// What each object of a list takes more, until the answer leaves.
+    /// The additional time for each object of a list, until the answer leaves.
     pub list_object: Span,
-    /// From a commit until a server's watch cache has it.
+    /// Time from a commit until a server's watch cache has it.
     pub cache_lag: Delay,
-    /// From the watch cache to the client's connection; the network comes on top.
+    /// Time from the watch cache to the client's connection; the network comes on top.
     pub watch_lag: Delay,
-    /// One call of an admission webhook.
+    /// Time of one call of an admission webhook.
     pub webhook: Delay,
-    /// How long the round trip of a read takes at least, with the network: half of it passes before the request is there, and its answer
-    /// is held back until the whole has passed, as on a test bench that stretches round trips. 0 = as long as everything takes.
+    /// The least round-trip time of a read, with the network: half of it passes before the request arrives, and its answer is held back
+    /// until the whole has passed, as on a test bench that stretches round trips. 0 = no minimum.
     #[serde(skip_serializing_if = "is_none")]
     pub read_at_least: Span,
-    /// How long the round trip of a write takes at least, as `read_at_least` has it for reads. 0 = as long as everything takes.
+    /// The least round-trip time of a write, like `read_at_least` for reads. 0 = no minimum.
     #[serde(skip_serializing_if = "is_none")]
     pub write_at_least: Span,
 }
@@ -64,7 +65,7 @@ impl Default for ServerDelays {
 }
 
 impl ServerDelays {
-    /// What no round trip can be: the key of the value, what is wrong with it, and what would be right.
+    /// The first invalid value: its key, its error, and a valid value instead.
     pub fn problem(&self) -> Option<(&'static str, String, String)> {
         let most = super::request::MUTATING_DEADLINE;
         let wrong = |(key, span): (&'static str, Span)| {
@@ -92,7 +93,7 @@ impl ServerDelays {
     }
 }
 
-/// [`ServerDelays`] made ready for drawing.
+/// [`ServerDelays`] prepared for drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Samplers {
     pub(crate) processing: Sampler,
@@ -126,7 +127,7 @@ impl Samplers {
     }
 }
 
-/// What an API server does to a request that a fault has singled out (K §2.13, §9.2 A1 to A8).
+/// The fault that an API server injects into a request (K §2.13, §9.2 A1 to A8).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InjectedFault {
     /// 429 from the overload filter: not executed.
@@ -134,34 +135,34 @@ pub enum InjectedFault {
         /// The `Retry-After` header of the answer, in seconds.
         retry_after: u32,
     },
-    /// 503 from a server that shuts down: not executed.
+    /// 503 from a server that is shutting down: not executed.
     Unavailable,
-    /// 403 before it is executed, as without the right to do it.
+    /// 403 before it is executed, as without the permission.
     Forbidden,
     /// 500 with etcd's raw text, before the commit.
     FailBeforeCommit,
     /// Executed, then an error after `after`.
     LoseReply {
-        /// What the caller gets.
+        /// The error that the caller gets.
         error: Failure,
-        /// How long after the commit.
+        /// The time after the commit.
         after: Duration,
     },
     /// An error now, and the commit `after` later.
     CommitLate {
-        /// What the caller gets.
+        /// The error that the caller gets.
         error: Failure,
-        /// How long after the error.
+        /// The time after the error.
         after: Duration,
     },
     /// Executed, and executed again after `gap`; the caller gets the second answer.
     Twice {
-        /// Between the two executions.
+        /// The time between the two executions.
         gap: Duration,
     },
     /// Executed `by` later; the time limit of the request runs meanwhile.
     Slow {
-        /// How long the server waits before it begins to work on the request.
+        /// The time that the server waits before it begins to work on the request.
         by: Duration,
     },
 }
@@ -181,11 +182,11 @@ pub enum Failure {
     EtcdTimeout,
     /// 500, empty reason, `etcdserver: leader changed`.
     LeaderChanged,
-    /// 504, reason `Timeout`: how the server ends a request that exceeds its time limit.
+    /// 504, reason `Timeout`: the server's answer to a request that exceeds its time limit.
     Timeout,
     /// 500, reason ServerTimeout, retry after 2 s.
     ServerTimeout,
-    /// The connection breaks: the caller gets no answer, and does not know what became of its request.
+    /// The connection breaks: the caller gets no answer, and does not know whether its request was executed.
     Reset,
 }
 
@@ -196,14 +197,14 @@ pub struct ApiFault {
     pub fault: u32,
     /// The API servers at which requests are hit.
     pub servers: Side,
-    /// Requests of which clients.
+    /// The clients whose requests are hit.
     pub clients: Side,
-    /// Which verbs; empty = all but the opening of watches, which can only be refused.
+    /// The verbs that are hit; empty = all but the opening of watches, which can only be refused.
     pub verbs: Vec<Verb>,
-    /// Which types; empty = all.
+    /// The types that are hit; empty = all.
     pub kinds: Vec<KindId>,
     /// The probability per request.
     pub chance: f64,
-    /// What the server does to the requests that are hit.
+    /// The fault injected into the requests that are hit.
     pub injected: InjectedFault,
 }

@@ -1,4 +1,4 @@
-//! What an API server says when it could not do what it was asked to (K §2.11, §3.4).
+//! The errors of an API server that could not carry out a request (K §2.11, §3.4).
 
 use kube_machinery::api::{Reason, TransportError, Verb};
 use kube_machinery::{ApiError, ObjectKey, Status};

@@ -1,4 +1,4 @@
-//! How long an API server takes for a request (K §11.2).
+//! The time that an API server takes for a request (K §11.2).
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use super::request::{ApiReply, Op};
 use super::server::Samplers;
 use crate::net::{Block, high, low};
 
-/// The steps of a request on its server.
+/// The times of a request's steps on its server.
 pub(crate) struct ServerTime {
-    /// The server's own part.
+    /// The time of the server itself.
     pub processing: Duration,
-    /// What etcd takes for the write or the quorum read; 0 for what is read from the watch cache.
+    /// The time that etcd takes for the write or the quorum read; 0 for reads from the watch cache.
     pub stored: Duration,
-    /// Until the answer leaves.
+    /// The time until the answer leaves.
     pub answer: Duration,
-    /// How long a round trip takes at least, of which half is in `processing`.
+    /// The least time of a round trip, of which half is in `processing`.
     pub least: Duration,
 }
 
 impl ServerTime {
-    /// When the answer may leave to a request that is passed on at `proposed`.
+    /// The time at which the answer to a request passed on at `proposed` may leave.
     pub(super) fn due(&self, proposed: SimTime) -> SimTime {
         if self.least.is_zero() { SimTime::ZERO } else { proposed + self.least.saturating_sub(self.processing) }
     }
 
-    /// The network is part of a round trip that takes so long at least: `after` one way.
+    /// Deducts the network, `after` one way, from the least time of a round trip.
     pub(super) fn over(mut self, after: Duration) -> Self {
         self.least = self.least.saturating_sub(2 * after);
         self
@@ -36,7 +36,7 @@ impl ServerTime {
 }
 
 impl State {
-    /// How long an answer takes to be written, by what is in it. A server with a capacity counts that as work.
+    /// The time for writing an answer, which depends on its content. A server with a capacity counts that as work.
     pub(super) fn answer_of(&self, server: usize, result: &Result<ApiReply, ApiError>) -> Duration {
         let samplers = if self.servers[server].degraded { &self.degraded_samplers } else { &self.samplers };
         match result {
@@ -45,14 +45,14 @@ impl State {
         }
     }
 
-    /// How long one more transaction of a request takes that needs several, by the choices of the world.
+    /// The time of one more transaction of a request that needs several, by the choices of the world.
     pub(super) fn next_transaction(&mut self, server: usize) -> Duration {
         let degraded = self.servers[server].degraded || self.etcd.is_degraded();
         let samplers = if degraded { &self.degraded_samplers } else { &self.samplers };
         samplers.commit.sample(self.choices.unit())
     }
 
-    /// How long the steps of a request take on `server`, by the draws of its message.
+    /// The times of the steps of a request on `server`, by the draws of its message.
     pub(super) fn server_time(&self, server: usize, op: &Op, block: &Block) -> ServerTime {
         let degraded = self.servers[server].degraded;
         let own = if degraded { &self.degraded_samplers } else { &self.samplers };

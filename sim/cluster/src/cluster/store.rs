@@ -13,12 +13,12 @@ use crate::object::{Obj, make_mut};
 /// etcd's commit counter. 0 is never the revision of an object.
 pub type Revision = u64;
 
-/// One committed change of one object: when it was, and the states before and after.
+/// One committed change of one object: its time, and the states before and after.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The revision it took.
+    /// The revision of the change.
     pub revision: Revision,
-    /// When it was committed.
+    /// The time of the commit.
     pub at: SimTime,
     /// Namespace and name of the object; its type is that of the table.
     pub key: ObjectKey,
@@ -26,26 +26,26 @@ pub struct Change {
     pub before: Option<Obj>,
     /// The state after; unset = the object is gone.
     pub after: Option<Obj>,
-    /// For a removal: the last state with the revision of the removal, as watchers see it (K041).
+    /// The last state with the revision of the removal, as watchers see it (K041); unset unless this is a removal.
     pub tombstone: Option<Obj>,
-    /// The number of the next change of this object; unset = it was not changed again, or was removed by this.
+    /// The number of the next change of this object; unset = it was not changed again, or was removed by this change.
     pub changed_again: Option<u64>,
 }
 
-/// An object as it is now.
+/// An object in its present state.
 struct Entry {
     object: Obj,
-    /// The number of the change that made it so.
+    /// The number of the change that led to this state.
     changed: u64,
 }
 
-/// An object that a restored backup has otherwise.
+/// An object whose state in a restored backup is another one.
 pub struct Undone {
-    /// The name of the object, whose type is told beside it.
+    /// The key of the object; its type is given beside it.
     pub key: ObjectKey,
-    /// The state that is lost; unset = it was gone.
+    /// The lost state; unset = the object was gone.
     pub lost: Option<Obj>,
-    /// The state of the backup, at the version that it had; unset = the object is newer than the backup.
+    /// The state in the backup, at the version that it had; unset = the object is newer than the backup.
     pub restored: Option<Obj>,
 }
 
@@ -54,7 +54,7 @@ pub struct Undone {
 pub struct Table {
     objects: BTreeMap<ObjectKey, Entry>,
     log: VecDeque<Change>,
-    /// How many changes were dropped from the front of the log.
+    /// The number of changes that were dropped from the front of the log.
     dropped: u64,
 }
 
@@ -69,7 +69,7 @@ impl Table {
         self.dropped + self.log.len() as u64
     }
 
-    /// The change with this number; `None` = dropped or yet to come.
+    /// The change with this number; `None` = dropped or still to come.
     pub fn change(&self, index: u64) -> Option<&Change> {
         self.log.get(usize::try_from(index.checked_sub(self.dropped)?).ok()?)
     }
@@ -90,7 +90,7 @@ impl Table {
         self.dropped + self.log.partition_point(|change| change.revision <= revision) as u64
     }
 
-    /// The number of the oldest change that is kept.
+    /// The number of the oldest change in the log.
     pub fn first_index(&self) -> u64 {
         self.dropped
     }
@@ -103,14 +103,14 @@ impl Table {
         }
     }
 
-    /// The objects as of now, by storage key, from `start` on.
+    /// The present objects, by storage key, from `start` on.
     pub fn range(&self, start: Bound<&ObjectKey>) -> impl Iterator<Item = (&ObjectKey, &Obj)> {
         self.objects.range::<ObjectKey, _>((start, Bound::Unbounded)).map(|(key, entry)| (key, &entry.object))
     }
 
     /// The objects as of `revision`, by storage key.
     ///
-    /// Undoes the changes since, so it costs as much as there were changes: the past that is asked for is recent.
+    /// Undoes the changes since then, so the cost grows with their number: requests are for the recent past.
     pub fn at(&self, revision: Revision) -> Vec<(&ObjectKey, &Obj)> {
         let mut undone: BTreeMap<&ObjectKey, Option<&Obj>> = BTreeMap::new();
         for change in self.changes_after(revision).rev() {
@@ -129,7 +129,7 @@ impl Table {
         state.into_iter().collect()
     }
 
-    /// A change of an object that change `last` had made what it was.
+    /// Appends a change of an object whose state came from change `last`.
     fn append(&mut self, change: Change, last: Option<u64>) -> &Change {
         let number = self.next_index();
         let last = last.and_then(|last| usize::try_from(last.checked_sub(self.dropped)?).ok());
@@ -140,7 +140,7 @@ impl Table {
         self.log.back().unwrap_or_else(|| unreachable!("just pushed"))
     }
 
-    /// Makes the objects what they were at `revision`, and forgets the log. Returns what was undone, by key.
+    /// Returns the objects to their states at `revision`, and drops the log. Returns the undone states, by key.
     fn roll_back(&mut self, revision: Revision) -> Vec<Undone> {
         let mut first: BTreeMap<ObjectKey, Option<Obj>> = BTreeMap::new();
         for change in self.changes_after(revision) {
@@ -149,7 +149,7 @@ impl Table {
         (self.dropped, self.log) = (self.next_index(), VecDeque::new());
         let undone = first.into_iter().map(|(key, restored)| {
             let lost = match &restored {
-                // Nothing in the log says how it came to be so.
+                // The log no longer has the change that led to this state.
                 Some(object) => self.objects.insert(key.clone(), Entry { object: object.clone(), changed: 0 }),
                 None => self.objects.remove(&key),
             };
@@ -158,7 +158,7 @@ impl Table {
         undone.filter(|undone| undone.lost.is_some() || undone.restored.is_some()).collect()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
@@ -174,7 +174,7 @@ pub struct Store {
     revision: Revision,
     compacted: Revision,
     tables: Vec<Table>,
-    /// How often it was restored from a backup.
+    /// The number of times that it was restored from a backup.
     restores: u32,
 }
 
@@ -193,13 +193,13 @@ impl Store {
     pub fn revision_at(&self, at: SimTime) -> Revision {
         let of = |table: &Table| {
             let after = table.log.partition_point(|change| change.at <= at);
-            // What is forgotten was long before.
+            // Dropped changes were long before.
             after.checked_sub(1).map_or(0, |last| table.log[last].revision)
         };
         self.tables.iter().map(of).max().unwrap_or(0).max(self.compacted)
     }
 
-    /// Revisions up to this one can no longer be read exactly.
+    /// The revision up to which states can no longer be read exactly.
     pub fn compacted(&self) -> Revision {
         self.compacted
     }
@@ -214,18 +214,18 @@ impl Store {
         self.revision += revisions;
     }
 
-    /// Forgets what could be read up to `revision`.
+    /// Makes states up to `revision` unreadable.
     pub fn compact(&mut self, revision: Revision) {
         self.compacted = self.compacted.max(revision.min(self.revision));
     }
 
-    /// How often it was restored from a backup.
+    /// The number of times that it was restored from a backup.
     pub fn restores(&self) -> u32 {
         self.restores
     }
 
-    /// Makes all objects what they were at `revision`, forgets what was before and after that, and goes on after `revision + bump`.
-    /// Returns what was undone, by type and key. What was compacted cannot be undone: `revision` must be later.
+    /// Returns all objects to their states at `revision`, drops the history, and goes on after `revision + bump`. Returns the undone
+    /// states, by type and key. Compacted changes cannot be undone: `revision` must be later.
     pub fn restore(&mut self, revision: Revision, bump: u64) -> Vec<(KindId, Undone)> {
         self.revision = revision + bump;
         self.compacted = self.revision;
@@ -234,7 +234,7 @@ impl Store {
         tables.flat_map(|(kind, table)| table.roll_back(revision).into_iter().map(move |undone| (KindId(kind as u16), undone))).collect()
     }
 
-    /// Drops changes of one type that nobody can ask for any more: those up to `revision`.
+    /// Drops changes of one type that can no longer be requested: those up to `revision`.
     pub fn drop_changes(&mut self, kind: KindId, revision: Revision) {
         let table = &mut self.tables[usize::from(kind.0)];
         while table.log.front().is_some_and(|change| change.revision <= revision) {
@@ -282,7 +282,7 @@ fn stamp(object: &mut Obj, revision: Revision) {
     write!(text, "{revision}").unwrap_or_else(|_| unreachable!("writing to a String does not fail"));
 }
 
-/// A view of one namespace or of all.
+/// Whether `key` is in this namespace; `None` = in any.
 pub fn in_namespace(key: &ObjectKey, namespace: Option<&Arc<str>>) -> bool {
     namespace.is_none_or(|namespace| key.namespace() == Some(namespace))
 }

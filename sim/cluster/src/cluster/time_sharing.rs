@@ -1,10 +1,10 @@
-//! Processors that share their time between all jobs: processor sharing, as the schedulers of operating systems and of Go give it.
+//! Processors that share their time between all jobs: processor sharing, as by the schedulers of operating systems and of Go.
 //!
 //! ```text
 //!  in turn   ██████▒▒▒▒▒▒░░░░░░    one after the other: the first is done early, the last one late
 //!  shared    █▒░█▒░█▒░█▒░█▒░█▒░    all at once, each as much slower: they are done nearly together
 //! ```
-//! All jobs progress at the same speed, so that one number, what each of them has been given so far, tells when the next one is done.
+//! All jobs progress at the same speed, so that one number, the time given to each of them so far, determines when the next one is done.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use sim_config::time::SimTime;
 
 /// The jobs of processors that share their time.
 pub(super) struct TimeSharing<J> {
-    /// What every job that was there all the time has been given of a processor, in nanoseconds.
+    /// The processor time given to a job that has been there from the beginning, in nanoseconds.
     given: u64,
-    /// Until when that holds.
+    /// The time up to which `given` has been computed.
     at: SimTime,
     added: u64,
-    /// By what `given` is when they are done, then in the order of arrival.
+    /// The jobs by the value of `given` at which they are done, then in the order of arrival.
     jobs: BTreeMap<(u64, u64), J>,
 }
 
@@ -28,7 +28,7 @@ impl<J> Default for TimeSharing<J> {
     }
 }
 
-/// What shares the time of so many processors: `background` other things never stop.
+/// A machine whose `width` processors share their time: `background` other jobs never stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Machine {
     pub width: u32,
@@ -36,7 +36,7 @@ pub(super) struct Machine {
 }
 
 impl<J> TimeSharing<J> {
-    /// How many want a processor, and how many processors there are for them: a job never has more than one.
+    /// The number of jobs that want a processor, and the number of processors for them: a job never has more than one.
     fn shares(&self, machine: Machine) -> (u64, u64) {
         let wanted = (self.jobs.len() as u64 + u64::from(machine.background)).max(1);
         (wanted, u64::from(machine.width).min(wanted))
@@ -49,7 +49,7 @@ impl<J> TimeSharing<J> {
         self.at = now;
     }
 
-    /// A job begins that takes so long where it has a processor for itself.
+    /// Starts a job that takes `takes` if it has a processor for itself.
     pub(super) fn add(&mut self, machine: Machine, now: SimTime, takes: Duration, job: J) {
         self.advance(machine, now);
         self.added += 1;
@@ -63,7 +63,7 @@ impl<J> TimeSharing<J> {
         (first.key().0 <= self.given).then(|| first.remove())
     }
 
-    /// When the next job is done, if none is added before that.
+    /// The time at which the next job is done, if none is added before that.
     pub(super) fn next(&self, machine: Machine) -> Option<SimTime> {
         let ((end, _), _) = self.jobs.first_key_value()?;
         let (wanted, processors) = self.shares(machine);
@@ -71,7 +71,7 @@ impl<J> TimeSharing<J> {
         Some(self.at + Duration::from_nanos(left))
     }
 
-    /// All jobs are lost.
+    /// Removes all jobs, which are lost.
     pub(super) fn take(&mut self) -> impl Iterator<Item = J> {
         std::mem::take(&mut self.jobs).into_values()
     }
@@ -85,7 +85,7 @@ mod tests {
         Machine { width, background: 0 }
     }
 
-    /// Jobs with their arrival and size in milliseconds, and when each is done.
+    /// Runs jobs with their arrival and size in milliseconds. Returns the time at which each is done.
     fn run(machine: Machine, jobs: &[(u64, u64)]) -> Vec<u64> {
         let ms = |ms: u64| SimTime::from_micros(ms * 1_000);
         let mut sharing = TimeSharing::default();
@@ -128,7 +128,7 @@ mod tests {
         use sim_config::draw::{Concern, Draw};
         let mut draw = Draw::new(1, Concern::Workload, 0);
         for width in 1..4 {
-            // One busy period: all come before the first could be done.
+            // One busy period: all arrive before the first could be done.
             let jobs: Vec<(u64, u64)> = (0..40).map(|_| (draw.below(20), 100 + draw.below(50))).collect();
             let done = run(machine(width), &jobs);
             let work: u64 = jobs.iter().map(|(_, takes)| takes).sum();

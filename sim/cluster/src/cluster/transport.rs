@@ -1,4 +1,4 @@
-//! The HTTP client of a program: what of it shares a connection, and how it finds out that one is dead (K §4.4, §4.7).
+//! The HTTP client of a program: the requests that share a connection, and the detection of dead connections (K §4.4, §4.7).
 //!
 //! | | one connection for | found dead without an answer | found dead with something unacknowledged |
 //! |---|---|---|---|
@@ -15,19 +15,19 @@ use sim_config::Probability;
 use sim_config::draw::Draw;
 use sim_config::time::SimTime;
 
-/// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
+/// The time after which a client finds a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
 pub const KEEPALIVE: Duration = Duration::from_secs(45);
-/// The same for the keep-alive of TCP as Go sets it: the first probe after 30 s, nine of them 15 s apart (K180).
+/// The same for TCP keep-alive with Go's settings: the first probe after 30 s, nine of them 15 s apart (K180).
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30 + 9 * 15);
-/// For how long a host sends again what is not acknowledged: Linux with `tcp_retries2 = 15` and the shortest time-out (K180).
+/// The time for which a host retransmits unacknowledged data: Linux with `tcp_retries2 = 15` and the shortest time-out (K180).
 const TCP_GIVES_UP: Duration = Duration::from_millis(924_600);
-/// How much longer than its time-out a watch of kube-rs may be quiet (K181).
+/// The margin beyond its time-out for which a watch of kube-rs may be quiet (K181).
 const IDLE_MARGIN: Duration = Duration::from_secs(5);
 
-/// Which HTTP client a program has.
+/// The HTTP client of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// client-go as it is: one HTTP/2 connection, with pings (K160).
+    /// client-go with its defaults: one HTTP/2 connection, with pings (K160).
     #[default]
     Http2,
     /// client-go with HTTP/2 disabled, or behind a proxy that speaks HTTP/1.1: a connection for each request and watch (K180).
@@ -37,17 +37,17 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Whether everything of a process is on one connection, and breaks with it.
+    /// Whether all requests and watches of a process share one connection, and break with it.
     pub fn multiplexes(self) -> bool {
         self == Transport::Http2
     }
 
-    /// Whether a server that stands still is found out: its kernel answers the probes of TCP, but nobody answers pings.
+    /// Whether a paused server is detected: its kernel answers TCP probes, but pings are not answered.
     pub(super) fn pings(self) -> bool {
         self == Transport::Http2
     }
 
-    /// When a connection is found dead on which nothing is heard since `since` and nothing is unacknowledged.
+    /// The time at which a connection is found dead that has been silent since `since` and has nothing unacknowledged.
     pub(super) fn dead_at(self, since: SimTime) -> SimTime {
         match self {
             Transport::Http2 => since + KEEPALIVE,
@@ -56,7 +56,7 @@ impl Transport {
         }
     }
 
-    /// The same if something is unacknowledged that was first sent at `since`.
+    /// The same for a connection with unacknowledged data that was first sent at `since`.
     pub(super) fn gives_up_at(self, since: SimTime) -> SimTime {
         match self {
             Transport::Http2 => since + KEEPALIVE,
@@ -64,7 +64,7 @@ impl Transport {
         }
     }
 
-    /// When a watch with a time-out of `life` is found dead on which nothing is heard since `since`, and whose last element came at
+    /// The time at which a watch with a time-out of `life` is found dead, if it has been silent since `since` and its last element came at
     /// `last`.
     pub(super) fn watch_dead_at(self, since: SimTime, last: SimTime, life: Duration) -> SimTime {
         match self {
@@ -73,8 +73,8 @@ impl Transport {
         }
     }
 
-    /// What the caller is told of a connection that was found dead: `http2: client connection lost`, or that it timed out. Libraries send
-    /// again what the first befell, and not what the other did (K153).
+    /// The caller's error for a connection that was found dead: `http2: client connection lost`, or a time-out. Libraries resend a request
+    /// after the first, and not after the second (K153).
     pub(super) fn lost(self) -> TransportError {
         match self {
             Transport::Http2 => TransportError::ConnectionLost,
@@ -82,7 +82,7 @@ impl Transport {
         }
     }
 
-    /// What its library sends again by itself (K153).
+    /// The requests that its library resends automatically (K153).
     pub fn retries(self) -> Policy {
         match self {
             Transport::Http2 | Transport::Http1 => Policy::ClientGo,
@@ -91,18 +91,18 @@ impl Transport {
     }
 }
 
-/// Which API server a client turns to when its connection broke.
+/// The choice of an API server after a client's connection broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reconnect {
-    /// Any that is in service, at random: a load balancer, or the `kubernetes` service (K155).
+    /// Any server in service, at random: a load balancer, or the `kubernetes` service (K155).
     #[default]
     Random,
-    /// The same one, as long as it is in service: a load balancer with affinity.
+    /// The same server, as long as it is in service: a load balancer with affinity.
     Sticky,
 }
 
-/// Which clients programs have; those of Kubernetes itself have client-go's over HTTP/2.
+/// The shares of clients among programs; those of Kubernetes itself have client-go's over HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClientShares {
     pub http1: Probability,

@@ -1,4 +1,4 @@
-//! The simulated API as programs see it: by the types of their objects.
+//! The simulated API as programs use it: with the types of their objects.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Client for SimClient {
         let Request { call, timeout } = request;
         let (kind, op, call) = (served.kind, Op::of(call, served), self.cluster.next_call());
         let request = ApiRequest { client: self.process, kind, op, call, manager: None };
-        // In a box of its own: every future that sends something holds one of these, some hold several, and they are moved about.
+        // In a separate box: every future that sends something holds one of these, some hold several, and they are moved about.
         let exchange = Box::pin(self.exchange(request, timeout));
         async move { exchange.await.map(|reply| reply.typed(served)) }
     }

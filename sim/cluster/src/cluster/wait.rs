@@ -1,4 +1,4 @@
-//! What requests wait for: a cache, etcd, the network (K §2.11, §3.3, §3.4).
+//! The waits of requests: for a cache, etcd, the network (K §2.11, §3.3, §3.4).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use super::{Cluster, State};
 use crate::kinds::KindId;
 use crate::rt::{ProcessId, Sleep};
 
-/// How long a read waits for its revision (K §2.11).
+/// The time that a read waits for its revision (K §2.11).
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
-/// How often etcd reports progress to a cache that asks for it (K §2.2).
+/// The interval at which etcd reports progress to a cache that asks for it (K §2.2).
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// How long etcd's client waits (K §3.4).
+/// The time-out of etcd's client (K §3.4).
 const ETCD_TIMEOUT: Duration = Duration::from_secs(7);
 
 impl Cluster {
@@ -37,7 +37,7 @@ impl Cluster {
                 Freshness::Any if ready => return Ok(()),
                 Freshness::AtLeast(revision) if ready => Some((revision, true)),
                 Freshness::Exact(revision) if state.has_snapshot(server, kind, revision, self.rt.now()) => Some((revision, true)),
-                // Which revision to wait for is something that only etcd can tell (K §3.3).
+                // Only etcd can tell which revision to wait for (K §3.3).
                 Freshness::Latest if ready && state.knobs.consistent_list_from_cache && state.reaches_etcd(server) => {
                     let revision = state.store.revision();
                     (state.cache_reaches(server, kind, revision, self.rt.now()) != Some(self.rt.now())).then_some((revision, false))
@@ -66,7 +66,7 @@ impl Cluster {
         self.read_etcd(server).await
     }
 
-    /// Waits until a quorum read succeeds: etcd's client sends it again until its time-out.
+    /// Waits until a quorum read succeeds: etcd's client retries it until its time-out.
     pub(super) async fn read_etcd(self: &Arc<Self>, server: usize) -> Result<(), ApiError> {
         if self.lock().reaches_etcd(server) || self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await {
             Ok(())
@@ -75,14 +75,15 @@ impl Cluster {
         }
     }
 
-    /// Waits until a write can be proposed. `Some` = it is over with this error: what was sent to etcd has been committed since, if its
-    /// object was still what it had been, or never will be (K §3.4, K114). `ready`: what is sent now, if anything can be.
+    /// Waits until a write can be proposed. `Some` = it has failed with this error: a transaction sent to etcd has been committed since, if
+    /// its object was unchanged, or never will be (K §3.4, K114). `ready`: returns the transaction to send now, if there can be one.
     pub(super) async fn wait_to_write(
         self: &Arc<Self>,
         work: &Work,
         ready: impl FnOnce(&mut State) -> Option<Transaction>,
     ) -> Option<ApiError> {
-        /// How often what its caller gave up was at etcd by then: of creates sent to a frozen etcd a quarter was (K114).
+        /// The probability that a request given up by its caller had reached etcd by then: of the creates sent to a frozen etcd, a quarter
+        /// had (K114).
         const SENT: f64 = 0.25;
         let server = work.server;
         let (outage, sent) = {
@@ -139,7 +140,7 @@ impl Cluster {
         .await
     }
 
-    /// Runs `future` as part of `process`: it stands still or dies with it. `None` = it died.
+    /// Runs `future` as part of `process`: it is paused or dies with the process. `None` = it died.
     pub(super) async fn in_process<T: Send + 'static>(
         &self,
         process: ProcessId,
@@ -152,7 +153,7 @@ impl Cluster {
         receiver.await.ok()
     }
 
-    /// Lets a message travel from one process to another.
+    /// Sleeps while a message travels from one process to another.
     pub async fn travel(self: &Arc<Self>, from: ProcessId, to: ProcessId) {
         let since = self.rt.now();
         loop {

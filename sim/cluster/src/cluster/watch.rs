@@ -1,8 +1,8 @@
-//! Watch streams (K §2.3 to §2.5): what each watcher will see, and when.
+//! Watch streams (K §2.3 to §2.5): the elements that each watcher will see, and their times.
 //!
-//! A stream's queue holds elements with the moment at which each arrives at the client. They are put there when the
-//! change is committed (or when a frozen cache goes on), so an idle watch costs nothing and a delivery costs one timer.
-//! It costs none if the reader has deferred its deliveries: see [`deferred`](super::deferred).
+//! A stream's queue holds elements with the time at which each arrives at the client. They are put there when the change is committed (or
+//! when a frozen cache resumes), so an idle watch costs nothing and a delivery costs one timer. It costs none if the reader has deferred
+//! its deliveries: see [`deferred`](super::deferred).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,20 +27,20 @@ use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
 use crate::trace::{EventKind, WatchKind};
 
-/// How long events stay in a server's history at least (K §2.5).
+/// The least time for which events stay in a server's history (K §2.5).
 const HISTORY_AGE: Duration = Duration::from_secs(75);
 
-/// Where a stream begins.
+/// The beginning of a stream.
 pub enum Start {
-    /// With what is later than a revision.
+    /// Events after a revision.
     After(Revision),
-    /// With the state that the server's cache has.
+    /// The present state of the server's cache.
     State,
-    /// With this error, and that is all: the request as such was accepted (K056).
+    /// This error and nothing else: the request as such was accepted (K056).
     Refused(Box<Status>),
 }
 
-/// What a reader finds.
+/// The result of reading a stream.
 pub enum Next {
     /// An element; `announced`: its delivery was recorded before.
     Element {
@@ -53,7 +53,7 @@ pub enum Next {
 }
 
 impl State {
-    /// Takes new changes of every type into every cache that can take them, and on to its watchers.
+    /// Takes new changes of one type into every cache that can take them, and on to its watchers.
     pub fn dispatch(&mut self, rt: &Rt, registry: &Registry, kind: KindId, now: SimTime) {
         for server in 0..self.servers.len() {
             self.dispatch_on(rt, registry, server, kind, now);
@@ -93,7 +93,7 @@ impl State {
                 Taken::LostBefore => continue,
             }
             let (before, after) = (trigger_of(def, &change.before), trigger_of(def, &change.after));
-            // The element of everybody who takes each object of the type.
+            // The element for all watchers that select every object of the type.
             let mut plain = None;
             for id in cache.watchers.concerned(before.as_deref(), after.as_deref()) {
                 let watcher = &mut watchers[id];
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// Tells every stream that a link has changed, or a server stands still or goes on.
+    /// Notifies every stream that a link has changed, or a server has been paused or resumed.
     pub fn check_streams(&mut self, rt: &Rt, now: SimTime) {
         let State { servers, net, watchers, deferred, samplers, .. } = self;
         for (_, watcher) in watchers.iter_mut() {
@@ -129,8 +129,8 @@ impl State {
         }
     }
 
-    /// Stops the cache of one type on one server at what it has now: changes that were taken but have not arrived
-    /// are given back, to be taken again when the cache goes on.
+    /// Stops the cache of one type on one server at its present state: changes that were taken but have not arrived are given back, to be
+    /// taken again when the cache resumes.
     pub fn hold_cache(&mut self, server: usize, kind: KindId, now: SimTime) {
         let State { servers, store, watchers, .. } = self;
         let cache = &mut servers[server].caches[usize::from(kind.0)];
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// Ends the streams of one server (and one type), each when the news reaches its client.
+    /// Ends the streams of one server (and one type), each when the end reaches its client.
     pub fn end_streams(&mut self, rt: &Rt, server: usize, kind: Option<KindId>, client: Option<ProcessId>, end: End, now: SimTime) {
         let State { servers, net, watchers, .. } = self;
         let from = servers[server].process;
@@ -154,7 +154,7 @@ impl State {
                     continue;
                 }
                 if watcher.end.is_none() {
-                    // Nobody can send what the cache did not have by now.
+                    // Changes that the cache does not have by now can no longer be sent.
                     watcher.recall(visible, now);
                     if end == End::Clean {
                         watcher.cut_short(now);
@@ -245,7 +245,7 @@ impl State {
                             watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                         }
                     }
-                    // Without bookmarks nobody is told where the initial events end.
+                    // Without bookmarks the end of the initial events is not marked.
                     if options.send_initial_events && options.allow_bookmarks {
                         let what = WatchKind::InitialEventsEnd;
                         let element = Element { what, revision: visible, object: None, status: None, change: None };
@@ -305,7 +305,7 @@ impl State {
         let buffer = self.knobs.watch_buffer as usize;
         let watcher = &self.watchers[id];
         if watcher.bookmarks && now >= watcher.next_bookmark && watcher.end.is_none() {
-            // Etcd tells what there is besides: a bookmark covers what other types did (K049).
+            // Etcd reports the other changes: a bookmark covers those of other types (K049).
             let (server, kind, latest) = (watcher.server, watcher.kind, self.store.revision());
             if self.cache_reaches(server, kind, latest, now) == Some(now) {
                 self.servers[server].caches[usize::from(kind.0)].advance(latest);
@@ -329,9 +329,9 @@ impl State {
             watcher.next_bookmark = watcher.bookmark_after(now);
             let stands_still = !server.up || server.paused;
             let cache = &mut server.caches[usize::from(watcher.kind.0)];
-            // It says that everything up to the last change taken has been sent, so it leaves when the cache has that.
+            // The bookmark states that everything up to the last change taken has been sent, so it leaves when the cache has that change.
             let (revision, ready) = cache.taken(now);
-            // A full buffer does without: bookmarks are best effort.
+            // With a full buffer it is omitted: bookmarks are best effort.
             if revision > watcher.start && !cache.frozen && !stands_still && !watcher.is_full(buffer, now) {
                 let element = Element { what: WatchKind::Bookmark, revision, object: None, status: None, change: None };
                 watcher.push(rt, net, server.process, samplers, buffer, ready, Arc::new(element), now);
@@ -379,7 +379,7 @@ impl State {
         Next::Wait
     }
 
-    /// The client is no longer interested.
+    /// Closes a stream of a client that is no longer interested.
     pub fn close_watch(&mut self, registry: &Registry, id: usize) {
         let watcher = self.watchers.remove(id);
         if watcher.deferral.is_some() {

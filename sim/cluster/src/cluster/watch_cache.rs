@@ -15,22 +15,21 @@ use crate::object::Obj;
 
 /// The watch cache of one type on one server: a prefix of the store's history.
 pub(crate) struct Cache {
-    /// A watch can start after this revision, and not after an older one. At first that of the list which the cache
-    /// began with.
+    /// The revision after which a watch can start, but not after an older one. At first, that of the list with which the cache began.
     pub oldest: Revision,
     /// The number of the first change in the history.
     pub history: u64,
     /// The number of the next change to take from the store.
     pub next: u64,
-    /// Changes taken, and when each becomes visible here; oldest first.
+    /// The changes taken, and the time at which each becomes visible here; oldest first.
     pub incoming: VecDeque<(Revision, SimTime)>,
     /// The revision that is visible here.
     visible: Revision,
-    /// When the last change taken becomes visible.
+    /// The time at which the last change taken becomes visible.
     pub last_due: SimTime,
     /// Whether it takes no changes at present (K §9.2 B1).
     pub frozen: bool,
-    /// Whether it has to begin again and waits for etcd to list from (K §2.5, re-initialisation).
+    /// Whether it has to start again and waits to list from etcd (K §2.5, re-initialisation).
     pub lost: bool,
     /// The changes that it lacks.
     pub(crate) lost_events: LostEvents,
@@ -69,23 +68,23 @@ impl Cache {
         self.visible
     }
 
-    /// The last change taken, and when it is or was visible; without changes under way, what is visible at `now`.
+    /// The last change taken, and the time at which it is or was visible; without changes in flight, the revision visible at `now`.
     pub(crate) fn taken(&mut self, now: SimTime) -> (Revision, SimTime) {
         let visible = self.visible(now);
         self.incoming.back().copied().unwrap_or((visible, now))
     }
 
-    /// Etcd has told that there is no change that is not visible here up to `revision` (K §2.2, progress).
+    /// Takes in etcd's progress report: every change up to `revision` is visible here (K §2.2, progress).
     pub(crate) fn advance(&mut self, revision: Revision) {
         self.visible = self.visible.max(revision);
     }
 
-    /// When the cache will have every change up to `revision`, if it goes on as now.
+    /// The time at which the cache will have every change up to `revision`, if nothing delays it.
     pub(crate) fn reaches(&self, revision: Revision) -> SimTime {
         self.incoming.iter().rev().find(|(incoming, _)| *incoming <= revision).map_or(SimTime::ZERO, |&(_, due)| due)
     }
 
-    /// Starts again from a list at `initial`; whoever watches must be told.
+    /// Starts again from a list at `initial`; the caller has to notify the watchers.
     pub(crate) fn restart(&mut self, initial: Revision, next: u64) {
         self.oldest = initial;
         self.history = next;
@@ -99,13 +98,13 @@ impl Cache {
 }
 
 impl Cache {
-    /// The object called `key` as the cache has it at `visible`.
+    /// The state of the object called `key` in the cache at `visible`.
     pub(super) fn get<'a>(&'a self, table: &'a Table, key: &ObjectKey, visible: Revision) -> Option<&'a Obj> {
         let missed = self.lost_events.missed_at(visible).filter(|(lost, _)| *lost == key).last();
         missed.map_or_else(|| table.get_at(key, visible), |(_, before)| before)
     }
 
-    /// The objects as the cache has them at `visible`, by storage key.
+    /// The objects in the cache at `visible`, by storage key.
     pub(super) fn all<'a>(&'a self, table: &'a Table, visible: Revision) -> Vec<(&'a ObjectKey, &'a Obj)> {
         let mut missed = self.lost_events.missed_at(visible).peekable();
         if missed.peek().is_none() {

@@ -1,4 +1,4 @@
-//! The elements of a watch stream, its end, and the one that a change of an object is to a watcher (K §2.4).
+//! The elements of a watch stream, its end, and the conversion of a change of an object into an element (K §2.4).
 
 use std::borrow::Cow;
 
@@ -19,20 +19,20 @@ pub struct Element {
     pub revision: Revision,
     pub object: Option<Obj>,
     pub status: Option<Box<Status>>,
-    /// The number of the change of its type that it tells of; `None` = it tells of none.
+    /// The number of the change of its type that it reports; `None` = it reports none.
     pub change: Option<u64>,
 }
 
-/// How a stream ends.
+/// The end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
     Clean,
-    /// The connection broke, with what its client is told.
+    /// The connection broke, with this error for its client.
     Broken(TransportError),
 }
 
-/// The event that a change means to a watcher, if any (K §2.4).
+/// The element that a watcher gets for a change, if any (K §2.4).
 pub(super) fn convert(def: &TypeDef, selector: &Selector, change: &Change, index: u64) -> Option<Element> {
     let plain = selector.is_everything();
     let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
@@ -51,21 +51,21 @@ pub(super) fn trigger_of<'a>(def: &TypeDef, object: &'a Option<Obj>) -> Option<C
     Some((def.field)(&**object.as_ref()?, def.trigger?))
 }
 
-/// An object that ceased to match: its old content with the new revision (K047).
+/// The object for a change after which it no longer matches: its old content with the new revision (K047).
 fn last_seen(change: &Change) -> Obj {
     let mut object = change.before.clone().unwrap_or_else(|| unreachable!("an object that matched before existed before"));
     make_mut(&mut object).meta_mut().resource_version = Some(change.revision.to_string());
     object
 }
 
-/// That a client is told of an element.
+/// The trace event for the delivery of an element to a client.
 pub(super) fn event_of(client: ProcessId, kind: KindId, element: &Element) -> EventKind<'_> {
     let Element { what, revision, ref object, .. } = *element;
     EventKind::Deliver { client, kind, what, revision, object: object.as_ref() }
 }
 
 impl Element {
-    /// As its client gets it.
+    /// The element as its client gets it.
     pub(super) fn into_event(self) -> WatchEvent<dyn AnyObject> {
         let some = |object: Option<Obj>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
         match self.what {

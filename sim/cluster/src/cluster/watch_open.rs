@@ -31,7 +31,7 @@ impl SimClient {
     /// Opens a watch on objects of a type that is known only by its registration.
     ///
     /// # Errors
-    /// What the server answers, or what went wrong on the way.
+    /// The error of the server, or of the way there and back.
     pub async fn watch_any(&self, kind: KindId, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<AnyWatch, ApiError> {
         let cluster = &self.cluster;
         let call = cluster.next_call();
@@ -57,7 +57,7 @@ impl SimClient {
         Ok(AnyWatch::new(self.clone(), kind, attached.breaks, result?))
     }
 
-    /// Opens a watch; the checks of K §2.3.
+    /// Opens a watch, with the checks of K §2.3.
     async fn open(
         &self,
         attached: Attached,
@@ -92,7 +92,7 @@ impl SimClient {
         }
         cluster.rt.sleep(after + processing).await;
         if cluster.rt.state(to) == ProcessState::Paused {
-            // Nobody accepts the request before the server goes on, and until then nobody answers pings.
+            // The request is not accepted before the server resumes, and until then pings are not answered.
             let goes_on = async {
                 cluster.in_process(to, Box::pin(async {})).await;
             };
@@ -118,15 +118,15 @@ impl SimClient {
         opened
     }
 
-    /// Whether the server is in the life in which it took the request. One that crashed while the request waited answers nothing: not with
-    /// an error, and not with a stream, which would be deaf to what happened while the server was down (K §9.2 B7).
+    /// Checks that the server is in the life in which it took the request. One that crashed while the request waited answers nothing:
+    /// neither an error, nor a stream, which would miss whatever happened while the server was down (K §9.2 B7).
     fn still_runs(&self, server: usize, incarnation: u32) -> Result<(), ApiError> {
         let cluster = &self.cluster;
         let runs = cluster.lock().servers[server].up && cluster.rt.incarnation(cluster.server_process(server)) == incarnation;
         if runs { Ok(()) } else { Err(TransportError::Reset.into()) }
     }
 
-    /// What the server does with the request for a watch.
+    /// Handles the request for a watch on the server.
     async fn accept(
         &self,
         server: usize,
@@ -154,7 +154,7 @@ impl SimClient {
         let from = self.watch_start(server, incarnation, kind, options).await;
         self.still_runs(server, incarnation)?;
         let from = from?;
-        // A time-out of 0 is none (K §2.5).
+        // A time-out of 0 counts as unset (K §2.5).
         let life = match options.timeout_seconds.filter(|&seconds| seconds > 0) {
             Some(seconds) => Duration::from_secs(u64::from(seconds)),
             None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
@@ -164,7 +164,7 @@ impl SimClient {
         Ok(state.open_watch(&cluster.rt, &cluster.registry, self.process, server, kind, namespace, selector, options, from, life, now))
     }
 
-    /// Where the stream starts: after a revision, or with the cache's state.
+    /// The start of the stream: after a revision, or with the cache's state.
     async fn watch_start(&self, server: usize, incarnation: u32, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
         let cluster = &self.cluster;
         let invalid = |field, message| ApiError::Status(invalid_options(field, message));
@@ -202,7 +202,7 @@ impl SimClient {
             return Ok(if revision > 0 { Start::After(revision) } else { Start::State });
         }
         let wanted = if version.is_none() {
-            // At least as new as the request: how new that is only etcd can tell (K057).
+            // At least as new as the request: only etcd can tell which revision that is (K057).
             cluster.read_etcd(server).await?;
             cluster.store(|store| store.revision())
         } else {

@@ -17,7 +17,7 @@ use crate::object::AnyObject;
 pub struct AnyWatch {
     client: SimClient,
     kind: KindId,
-    /// How often the connection had broken when the stream was opened on it.
+    /// The number of times that the connection had broken when the stream was opened on it.
     breaks: usize,
     id: usize,
     over: bool,
@@ -35,7 +35,7 @@ impl AnyWatch {
         Self { client, kind, breaks, id, over: false }
     }
 
-    /// The next element; `None` = the stream is over. After an error it is over, too.
+    /// The next element; `None` = the stream has ended. An error ends it, too.
     pub async fn next(&mut self) -> Option<Result<WatchEvent<dyn AnyObject>, ApiError>> {
         if self.over {
             return None;

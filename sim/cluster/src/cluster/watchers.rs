@@ -1,7 +1,7 @@
-//! Which watches a change may be for.
+//! The watches that a change may concern.
 //!
-//! A cluster of many nodes has two watches on pods per node that want the pods of that node only. As in Kubernetes' cacher, they are found
-//! by the value of the field that their type is triggered by, so that a change of a pod costs the same however many nodes there are.
+//! A cluster of many nodes has two watches on pods per node that select only the pods of that node. As in Kubernetes' cacher, they are
+//! found by the value of their type's trigger field, so that a change of a pod costs the same however many nodes there are.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use kube_machinery::FxHashMap;
 /// The watches on one type of one server, by their numbers.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    /// Those that every change may be for.
+    /// The watches that every change may concern.
     general: Vec<usize>,
-    /// Those that only want objects with one value of the type's trigger field.
+    /// The watches that select objects by one value of the type's trigger field.
     triggered: FxHashMap<Arc<str>, Vec<usize>>,
 }
 
 impl Watchers {
-    /// Adds a watch; `trigger`: the only value that it wants.
+    /// Adds a watch; `trigger`: the only value of the trigger field that it selects.
     pub(crate) fn add(&mut self, id: usize, trigger: Option<&str>) {
         match trigger {
             None => self.general.push(id),
@@ -36,7 +36,7 @@ impl Watchers {
         }
     }
 
-    /// Those that a change may be for, from one value of the trigger field to another.
+    /// The watches that a change may concern, given the trigger field's values before and after.
     pub(crate) fn concerned(&self, before: Option<&str>, after: Option<&str>) -> impl Iterator<Item = usize> {
         let of = |value: Option<&str>| value.and_then(|value| self.triggered.get(value)).into_iter().flatten();
         let second = after.filter(|after| before != Some(*after));

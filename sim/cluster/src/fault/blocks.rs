@@ -1,5 +1,5 @@
-//! What a fault keeps from arriving: one description, from which suppressed heartbeats of nodes ([`crate::cluster::clear`]), lasting losses
-//! and the bounds of claims follow.
+//! The messages and actions that a fault blocks: one description, from which suppressed heartbeats of nodes ([`crate::cluster::clear`]),
+//! lasting losses and the bounds of claims are derived.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::cluster::{Cluster, Obstruction};
 use crate::kinds::KindId;
 use crate::net::Side;
 
-/// What a fault blocks, delays, refuses or hides while it lasts.
+/// The things that a fault blocks, delays, refuses or hides while it lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocks {
-    /// Nothing on the way between API servers and their clients: it is about sandboxes, plugins, addresses or Node objects.
+    /// Nothing between API servers and their clients: the fault is about sandboxes, plugins, addresses or Node objects.
     Nothing,
-    /// All that these processes, or those on these hosts, do: they are down or stand still.
+    /// All actions of these processes, or of those on these hosts: they are down or paused.
     Processes(Target),
     /// Messages between the two sides.
     Links {
@@ -21,26 +21,27 @@ pub enum Blocks {
         from: Target,
         /// The second side; the receivers, unless messages go `both_ways`.
         to: Target,
-        /// Whether everything in both directions is cut, so that the first side is alone. Else some messages of one direction suffer.
+        /// Whether everything in both directions is cut, so that the first side is alone. Otherwise some messages of one direction are
+        /// affected.
         both_ways: bool,
     },
-    /// All that the holder of a lease, whoever it is, sends and receives for a while, again and again.
+    /// All messages of the current holder of a lease, for a while, again and again.
     Leader,
-    /// Requests, which end with an error.
+    /// Requests, which fail with an error.
     Requests {
         /// The processes whose requests fail.
         clients: Target,
         /// The plural of the type that they are about, or `*`.
         resource: String,
-        /// Whether none gets through; else the next try of the same request may.
+        /// Whether all of them fail; otherwise the next try of the same request may succeed.
         all: bool,
     },
-    /// Writes, which are executed again or later than their callers know.
+    /// Writes, which are executed once more or later than their callers know.
     LateWrites {
         /// The processes whose writes are executed late or again.
         clients: Target,
     },
-    /// Requests, which their servers may execute later than they get there.
+    /// Requests, which their servers may execute later than they arrive.
     LateRequests {
         /// The processes whose requests may wait.
         clients: Target,
@@ -49,14 +50,14 @@ pub enum Blocks {
     },
     /// Changes on their way into the watch caches of API servers.
     ServerCaches {
-        /// The API servers whose watch caches are behind.
+        /// The API servers whose watch caches lag.
         servers: Target,
         /// The plural of the type, or `*`.
         resource: String,
     },
     /// Changes on their way to the watches of clients.
     ClientCaches {
-        /// The processes whose watches are behind.
+        /// The processes whose watches lag.
         clients: Target,
         /// The plural of the type, or `*`.
         resource: String,
@@ -65,23 +66,23 @@ pub enum Blocks {
     Servers(Target),
     /// Every request that needs etcd.
     Etcd,
-    /// The first question that a cache asks about a type; what has begun does not ask again.
+    /// The first discovery of a type by a cache; a cache that has started does not ask again.
     Discovery {
         /// The plural of the type, or `*`.
         resource: String,
     },
-    /// Nothing that lasts: watches end or the past cannot be read any more, and clients resume or list.
+    /// Nothing that lasts: watches end or older states become unreadable, and clients resume or list.
     History,
     /// Calls of admission webhooks.
     Admission,
-    /// The passing of time on some hosts: wall clocks jump, or clocks run at another rate.
+    /// The clocks of some hosts: wall clocks jump, or clocks run at another rate.
     Clocks,
-    /// Guarded writes of one object, which somebody else writes.
+    /// Writes of one object with optimistic locking, as another client writes it.
     Object,
 }
 
 impl Blocks {
-    /// Whom it takes out altogether: they are down, stand still or are alone.
+    /// The processes that it disables entirely: they are down, paused or isolated.
     pub fn victims(&self) -> Option<&Target> {
         match self {
             Blocks::Processes(target) | Blocks::Links { from: target, both_ways: true, .. } => Some(target),
@@ -89,8 +90,8 @@ impl Blocks {
         }
     }
 
-    /// What of it `cluster` cannot see by itself. A cluster sees which processes run, at which rate their clocks do, which rules its
-    /// network has, and which webhooks want to be asked.
+    /// The part of it that `cluster` cannot derive from its state. A cluster knows which processes run, how fast their clocks run, which
+    /// rules its network has, and which webhooks have to be called.
     pub(super) fn obstruction(&self, cluster: &Arc<Cluster>) -> Option<Obstruction> {
         let of = |clients: Side, kinds: Option<KindId>| Obstruction { clients, kinds: kinds.into_iter().collect() };
         match self {
@@ -101,7 +102,7 @@ impl Blocks {
             Blocks::ClientCaches { clients, resource } => {
                 Some(of(Side::Only(clients.processes(&cluster.rt)), resource_kind(cluster, resource)?))
             }
-            // Any client may be led to these servers.
+            // Any client may be connected to these servers.
             Blocks::ServerCaches { servers, resource } => {
                 let kinds = resource_kind(cluster, resource)?;
                 (!servers.servers(cluster).is_empty()).then(|| of(Side::Any, kinds))
@@ -151,14 +152,14 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Begins a fault that lasts for so long.
+    /// Starts a fault that lasts for `lasts`.
     fn strike(bed: &Testbed, kind: FaultKind, lasts: Duration) {
         let at = bed.rt.now() + Duration::from_millis(1);
         let fault = Fault { common: Window::new(at, Some(Span(lasts))), kind };
         Faults::schedule(&bed.cluster, &[fault], at + 1_000 * SECOND);
     }
 
-    /// Each kind, about everybody where it may be, or else about whoever it draws.
+    /// One fault of each kind, about all processes if it may be, otherwise about a drawn one.
     fn kinds(bed: &Testbed, seed: u64) -> Vec<FaultKind> {
         let processes = bed.rt.processes().into_iter();
         let names: Vec<String> = processes.map(|process| bed.rt.process_name(process).to_string()).collect();
@@ -184,7 +185,7 @@ mod tests {
                             blocked += u32::from(!clear);
                         }
                     }
-                    // What takes long to recover from is not the next fault's.
+                    // Effects that take long to recover from must not reach the next fault.
                     bed.wait(200 * SECOND).await;
                 }
                 blocked

@@ -1,23 +1,23 @@
-//! Whether swarms draw faults of a kind, and at what they aim them.
+//! The kinds of faults that swarms draw, and the targets that they choose.
 
 use super::Targeting;
 
-/// The fault with targets that fit a workload; `None` if the workload has nothing that the fault could be about.
+/// Returns the fault with targets that fit a workload; `None` if the workload has nothing that the fault could affect.
 pub type Aim<D> = fn(&Targeting<'_>) -> Option<D>;
 
-/// Whether and how swarms draw faults of a kind. A kind says with it how they are aimed, as an [`Aim`].
+/// The way swarms draw faults of a kind, which also gives their targets, as an [`Aim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn<A> {
-    /// By every swarm whose workload has something that the fault could be about.
+    /// Drawn by every swarm whose workload has something that the fault could affect.
     ByDefault(A),
-    /// By swarms that name the kind, if their workload has something that the fault could be about.
+    /// Drawn by swarms that name the kind, if their workload has something that the fault could affect.
     IfNamed(A),
-    /// Only with parameters that the swarm states (`swarm.tune`), for this reason.
+    /// Drawn only with parameters that the swarm states (`swarm.tune`), for this reason.
     IfTuned(&'static str),
 }
 
 impl<A> Drawn<A> {
-    /// How the fault is aimed at a workload, unless the swarm has to state that.
+    /// The aim of the fault at a workload, unless the swarm has to state it.
     pub fn aim(self) -> Option<A> {
         match self {
             Self::ByDefault(aim) | Self::IfNamed(aim) => Some(aim),
@@ -25,7 +25,7 @@ impl<A> Drawn<A> {
         }
     }
 
-    /// The same with `change` of how the fault is aimed.
+    /// The same with `change` applied to the aim.
     pub fn map<B>(self, change: impl FnOnce(A) -> B) -> Drawn<B> {
         match self {
             Self::ByDefault(aim) => Drawn::ByDefault(change(aim)),

@@ -1,9 +1,9 @@
-//! What a fault that has begun does to the cluster, and how that is taken back.
+//! The effects of an active fault on the cluster, and their end.
 //!
 //! ```text
 //!   fault ──inject──► effects ──apply──► parts of the cluster in the state that the fault wants ──revert──► as they are without faults
 //! ```
-//! Several effects may keep the same part of the cluster; [`Effect::excludes`] says who decides then.
+//! Several effects may affect the same part of the cluster; [`Effect::excludes`] says which one decides then.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -16,31 +16,31 @@ use super::{Blocks, Parameters};
 use crate::cluster::Cluster;
 use crate::rt::ProcessId;
 
-/// A kind of fault; its parameters are the fields of the type that implements it. One file in `fault/kinds/` holds all there is to know
-/// of it, and one line of that module's list registers it.
+/// A kind of fault; its parameters are the fields of the type that implements it. One file in `fault/kinds/` contains everything about it,
+/// and one line of that module's list registers it.
 pub trait Inject: Parameters {
     /// The real event that it stands for, with the sections of the reference.
     const EVENT: &'static str;
 
-    /// How long it lasts.
+    /// The duration of the fault.
     const LASTS: Lasts<Self>;
 
-    /// With what it begins.
+    /// The trigger that starts it.
     const BEGINS: Trigger<Wait<Self>>;
 
-    /// Whether and how swarms draw it.
+    /// The way swarms draw it.
     const DRAWN: Drawn<Aim<Self::Draft>>;
 
-    /// What a text about it names besides its kind.
+    /// The subject that texts name besides its kind.
     fn subject(&self) -> Subject;
 
-    /// What it keeps from arriving while it lasts. Suppressed heartbeats of nodes and bounds of claims follow from it.
+    /// The messages and actions that it blocks while it lasts. Suppressed heartbeats of nodes and bounds of claims are derived from it.
     fn blocks(&self) -> Blocks;
 
-    /// Begins. What is over at once is done here; what lasts is returned, and applied in this order.
+    /// Starts the fault. Immediate effects happen here; lasting ones are returned, and applied in this order.
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect>;
 
-    /// Prepares the cluster when a run begins, for what has to be known before the fault.
+    /// Prepares the cluster at the beginning of a run, if that is needed before the fault.
     fn prepare(&self, cluster: &Arc<Cluster>) {
         let _ = cluster;
     }
@@ -58,30 +58,30 @@ pub struct Injection<'a> {
     pub active: &'a [ActiveEffect],
 }
 
-/// One part of the cluster that a fault keeps in the state it wants.
+/// One part of the cluster that a fault keeps in a certain state.
 pub trait Effect: Any + Debug + Send + Sync {
-    /// Brings that state about.
+    /// Puts the part into that state.
     fn apply(&self, cluster: &Arc<Cluster>);
 
-    /// Brings the part back to what it is without faults.
+    /// Returns the part to its state without faults.
     fn revert(&self, cluster: &Arc<Cluster>);
 
-    /// Who decides when both this effect and `other` are applied. The relation is symmetric.
+    /// The relation of this effect and `other` when both are applied, which is symmetric.
     fn excludes(&self, other: &Self) -> Overlap;
 
-    /// Whether anything has met the effect so far. What waits for messages has none before one comes; what tells the trace of each request
-    /// that it hits (`FaultChange::Fired`) says no here.
+    /// Whether it has affected anything so far. An effect that waits for messages returns false before the first; one that reports each
+    /// request that it hits to the trace (`FaultChange::Fired`) always returns false.
     fn has_observable_effect(&self, cluster: &Cluster) -> bool;
 }
 
-/// How two effects of one type relate that hold at the same time.
+/// The relation of two effects of one type that are active at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// They are about different parts of the cluster, or add up: each is reverted for itself.
+    /// They affect different parts of the cluster, or add up: each is reverted separately.
     Separate,
     /// They keep the same part in the same state: the last to end reverts it.
     SameState,
-    /// They keep the same part in states of their own: the last to begin decides. When it ends, the one before it is applied again.
+    /// They keep the same part in different states: the last to begin decides. When it ends, the one before it is applied again.
     LastWins,
 }
 
@@ -96,17 +96,17 @@ impl<E: Effect> From<E> for ActiveEffect {
 }
 
 impl ActiveEffect {
-    /// Brings about the state that the effect wants: [`Effect::apply`].
+    /// Puts the affected part into the state that the effect wants: [`Effect::apply`].
     pub(super) fn apply(&self, cluster: &Arc<Cluster>) {
         self.0.apply(cluster);
     }
 
-    /// Whether anything has met the effect so far: [`Effect::has_observable_effect`].
+    /// Whether it has affected anything so far: [`Effect::has_observable_effect`].
     pub(super) fn has_observable_effect(&self, cluster: &Cluster) -> bool {
         self.0.has_observable_effect(cluster)
     }
 
-    /// Ends, while `others` hold on, in the order in which they began.
+    /// Ends the effect, while `others` remain active, in the order in which they began.
     pub(super) fn end(&self, cluster: &Arc<Cluster>, others: &[ActiveEffect]) {
         let overlaps = others.iter().rev().map(|other| (other, self.0.excludes(&*other.0)));
         match overlaps.into_iter().find(|(_, overlap)| *overlap != Overlap::Separate) {
@@ -140,7 +140,7 @@ impl<E: Effect> AnyEffect for E {
         Effect::revert(self, cluster);
     }
 
-    /// Effects of different types are about different parts of the cluster.
+    /// The overlap with an effect of any type; effects of different types affect different parts of the cluster.
     fn excludes(&self, other: &dyn AnyEffect) -> Overlap {
         other.as_any().downcast_ref().map_or(Overlap::Separate, |other| Effect::excludes(self, other))
     }

@@ -1,4 +1,4 @@
-//! Faults: what can go wrong, when, and what it does to the cluster.
+//! Faults: their kinds, their times, and their effects on the cluster.
 //!
 //! A scenario holds [`FaultDraft`]s, whose values may be ranges; a plan holds [`FaultKind`]s, whose values are drawn.
 //!
@@ -39,23 +39,24 @@ pub use target::Target;
 pub use targeting::{FaultTargets, Targeting};
 pub use timing::{Lasts, Trigger, Wait};
 
-/// When a fault takes hold and how long it lasts.
+/// The start and the duration of a fault.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Since the beginning of the run. A fault that waits for changes begins to wait for them then.
+    /// The start, since the beginning of the run. A fault that waits for changes begins to wait for them then.
     #[schemars(with = "Span")]
     pub at: SimTime,
-    /// How long; unset = until the faults heal, and `forever` outlasts that. Ignored by faults that are over at once.
+    /// The duration; unset = until the faults heal, and `forever` lasts beyond that. Ignored by instantaneous faults.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// It begins with the last of these changes, of which each is waited for when the one before it has happened; empty = at its time.
+    /// The changes with the last of which the fault begins; each is waited for after the one before it has happened; empty = it begins at
+    /// its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub when: Vec<ObjectChange>,
 }
 
 impl Window {
-    /// From `at` on for as long as `lasts` says.
+    /// A window from `at` on that lasts for `lasts`.
     pub fn new(at: SimTime, lasts: Option<Span>) -> Self {
         Self { at, lasts, when: Vec::new() }
     }
@@ -72,7 +73,7 @@ pub fn is_for_good(fault: &Fault) -> bool {
     }
 }
 
-/// Who is down or cut off by a fault: processes and hosts, of `names`.
+/// The processes and hosts in `names` that a fault takes down or cuts off.
 pub fn victims<'a>(fault: &FaultKind, names: &'a [String]) -> impl Iterator<Item = &'a String> {
     let target = fault.blocks().victims().cloned();
     names.iter().filter(move |name| target.as_ref().is_some_and(|target| target.matches(name)))
@@ -81,15 +82,15 @@ pub fn victims<'a>(fault: &FaultKind, names: &'a [String]) -> impl Iterator<Item
 /// A row of the vocabulary, for lists.
 #[derive(Clone, Debug)]
 pub struct FaultInfo {
-    /// The kind, as scenarios and plans name it: `watch-lag`.
+    /// The kind, by its name in scenarios and plans: `watch-lag`.
     pub name: &'static str,
-    /// What the fault does, in one line: the documentation of its type.
+    /// The effect of the fault, in one line: the documentation of its type.
     pub about: String,
     /// The real event that it stands for.
     pub event: &'static str,
     /// Each parameter with its default.
     pub parameters: Vec<(&'static str, String)>,
-    /// Whether it is over at once.
+    /// Whether it is instantaneous.
     pub instant: bool,
 }
 

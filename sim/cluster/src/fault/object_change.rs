@@ -1,4 +1,4 @@
-//! Changes of objects that faults wait for, as scenarios and plans write them.
+//! Changes of objects that faults wait for, in the form of scenarios and plans.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::kinds::{KindId, Registry};
 /// A change of an object, with its number drawn.
 pub type ObjectChange = Change<u32>;
 
-/// A change of an object of which the number may be open.
+/// A change of an object whose number may be open.
 pub type ObjectChangeDraft = Change<Choice<u32>>;
 
 /// A change of an object that a fault waits for.
@@ -23,13 +23,13 @@ pub type ObjectChangeDraft = Change<Choice<u32>>;
 pub struct Change<N> {
     /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; `*` stands for any text: `configmaps/*`.
     pub object: String,
-    /// What becomes of it; any change counts unless it is said.
+    /// The kind of change; by default any counts.
     #[serde(default, skip_serializing_if = "ChangeKind::is_any")]
     pub change: ChangeKind,
-    /// Only changes that give this field a value which it did not have, as a JSON Pointer: `/spec/nodeName` is set when a pod is bound.
+    /// Counts only changes that give this field a new value, as a JSON Pointer: `/spec/nodeName` is set when a pod is bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<String>,
-    /// Which of these changes, counting from 1 since the fault waits for it.
+    /// The number of the change, counting from 1 since the fault began to wait for it.
     #[serde(default = "first::<N>")]
     pub nth: N,
 }
@@ -38,18 +38,18 @@ fn first<N: From<u32>>() -> N {
     N::from(1)
 }
 
-/// What becomes of an object by a change of it.
+/// The kind of an object's change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// It is created, updated or deleted.
+    /// The object is created, updated or deleted.
     #[default]
     Any,
-    /// There was no object of its name before.
+    /// The object is created: there was none of its name before.
     Created,
-    /// It was there before, and still is.
+    /// The object is updated: it existed before, and still does.
     Updated,
-    /// It is gone: not when its deletion begins, when it ends.
+    /// The object is removed, which is the end of its deletion, not the beginning.
     Deleted,
 }
 
@@ -80,7 +80,7 @@ impl ChangeKind {
 }
 
 impl ObjectChangeDraft {
-    /// The same change with its number drawn; nothing else of it is open.
+    /// The same change with its number drawn; nothing else in it is open.
     pub fn draw(&self, draw: &mut Draw) -> ObjectChange {
         let Change { object, change, sets, nth } = self.clone();
         Change { object, change, sets, nth: nth.draw(draw) }
@@ -88,13 +88,13 @@ impl ObjectChangeDraft {
 }
 
 impl ObjectChange {
-    /// The step that waits for it; `None` = nothing of the cluster is called so.
+    /// The step that waits for it; `None` = the cluster does not have this type.
     pub(super) fn step(&self, types: &Registry) -> Option<ChangeStep> {
         let (kind, key) = parse_objects(&self.object, types).ok()?;
         Some(ChangeStep { kind, key: key.to_owned(), became: self.change.became(), sets: self.sets.clone(), nth: self.nth })
     }
 
-    /// The same with a smaller number, the smallest first.
+    /// The same change with a smaller number, the smallest first.
     fn earlier(&self) -> Vec<Self> {
         let mut smaller: Vec<u32> =
             [1, self.nth / 2, self.nth.saturating_sub(1)].into_iter().filter(|&nth| 0 < nth && nth < self.nth).collect();
@@ -102,7 +102,7 @@ impl ObjectChange {
         smaller.into_iter().map(|nth| Self { nth, ..self.clone() }).collect()
     }
 
-    /// In words: `the 2nd update of pods/default/web-0`.
+    /// A description: `the 2nd update of pods/default/web-0`.
     fn text(&self) -> String {
         let Self { object, change, sets, nth } = self;
         let ordinal = match (nth % 10, nth % 100) {
@@ -117,12 +117,12 @@ impl ObjectChange {
 }
 
 impl ObjectChange {
-    /// The changes in words, in the order in which they are waited for.
+    /// A description of the changes, in the order in which they are waited for.
     pub fn text_of(changes: &[Self]) -> String {
         changes.iter().map(Self::text).collect::<Vec<_>>().join(", then ")
     }
 
-    /// What is waited for, simpler: without one of the changes unless it is the only one, or with an earlier one.
+    /// Simpler lists of changes: without one of them unless it is the only one, or with an earlier one.
     pub fn simpler(changes: &[Self]) -> Vec<Vec<Self>> {
         let without = |index: usize| {
             let mut rest = changes.to_vec();
@@ -143,7 +143,7 @@ impl ObjectChange {
 /// The type and the pattern of keys that a text such as `pods/default/web-*` names.
 ///
 /// # Errors
-/// What was found, and what would be right.
+/// The error, and a valid text instead.
 pub(super) fn parse_objects<'a>(text: &'a str, types: &Registry) -> Result<(KindId, &'a str), (String, String)> {
     let (plural, key) = text.split_once('/').unwrap_or((text, "*"));
     let Some((kind, def)) = types.iter().find(|(_, def)| def.plural == plural) else {
@@ -162,14 +162,14 @@ pub(super) fn parse_objects<'a>(text: &'a str, types: &Registry) -> Result<(Kind
 }
 
 impl ObjectChange {
-    /// What is wrong with the changes for which the fault called `fault` waits: with them it never begins.
+    /// The problems with the changes that the fault called `fault` waits for, with which it never begins.
     pub fn problems(fault: &str, begins: Trigger<()>, changes: &[Self], source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         problems(fault, begins, changes, |&nth| nth, source, inventory)
     }
 }
 
 impl ObjectChangeDraft {
-    /// The same of those that can be drawn.
+    /// The problems with those that can be drawn.
     pub fn problems(fault: &str, begins: Trigger<()>, changes: &[Self], source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         problems(fault, begins, changes, |nth| *nth.bounds().0, source, inventory)
     }

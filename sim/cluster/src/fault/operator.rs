@@ -1,4 +1,5 @@
-//! Processes that faults add: another controller, an autoscaler, somebody with `kubectl`. Their requests go the way of everybody's.
+//! Processes that faults add: another controller, an autoscaler, an operator with `kubectl`. Their requests take the same path as all
+//! others.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::effect::{Effect, Overlap};
 use crate::cluster::Cluster;
 use crate::rt::ProcessId;
 
-/// How long an operator waits until it tries again what failed.
+/// The time after which an operator retries a failed request.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A process that works while its fault lasts.
@@ -19,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Operator(ProcessId);
 
 impl Operator {
-    /// A process of this name, on a host of its own, that does `work` from its start. It starts when the effect is applied.
+    /// A process of this name, on its own host, that does `work` from its start. It starts when the effect is applied.
     pub(super) fn new<F, W>(cluster: &Arc<Cluster>, name: &str, work: F) -> Self
     where
         F: Fn(Arc<Cluster>, ProcessId) -> W + Send + Sync + 'static,
@@ -36,7 +37,7 @@ impl Effect for Operator {
 
     fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.crash(self.0);
-        // A crash that hits the process may restart it later: by then it has nothing to do.
+        // After a crash the process may be restarted later: by then it has nothing to do.
         cluster.rt.set_main(self.0, |_| async {});
     }
 
@@ -49,7 +50,7 @@ impl Effect for Operator {
     }
 }
 
-/// A process of this name, on a host of its own, that does `work` from its start. It is not started.
+/// Adds a process of this name, on its own host, that does `work` from its start. It is not started.
 pub(super) fn add_process<F, W>(cluster: &Arc<Cluster>, name: &str, work: F) -> ProcessId
 where
     F: Fn(Arc<Cluster>, ProcessId) -> W + Send + Sync + 'static,
@@ -69,14 +70,14 @@ where
     process
 }
 
-/// Does `attempt` until it succeeds, or finds that what it is about is gone.
+/// Repeats `attempt` until it succeeds, or finds that its object is gone.
 pub(super) async fn persist<W: Future<Output = Result<(), ApiError>>>(cluster: &Cluster, attempt: impl Fn() -> W) {
     while matches!(attempt().await, Err(error) if !error.is_not_found()) {
         cluster.rt.sleep(RETRY).await;
     }
 }
 
-/// The kubelets that are meant, and what their Nodes are called.
+/// The kubelets that the target matches, with the names of their Nodes.
 pub(super) fn nodes(cluster: &Cluster, target: &Target) -> Vec<(ProcessId, Arc<str>)> {
     let runtimes = target.processes(&cluster.rt).into_iter().filter_map(|process| cluster.nodes.runtime_of(process));
     runtimes.map(|runtime| (runtime.kubelet(), runtime.node().clone())).collect()

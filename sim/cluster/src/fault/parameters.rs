@@ -1,4 +1,4 @@
-//! Parameters of faults: in a scenario each may be open, in a plan each has a value.
+//! Parameters of faults: each may be open in a scenario, and has a value in a plan.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use crate::kinds::Registry;
 
 /// A set of drawn parameters. The macro `parameters!` declares it together with its draft, and implements this.
 pub trait Parameters: Sized {
-    /// The same parameters with open values. Its default is what a scenario gets that names none.
+    /// The same parameters with open values. Its default is used by a scenario that sets none.
     type Draft: Default;
 
-    /// What the fault does, as its type is documented.
+    /// The effect of the fault, from the documentation of its type.
     const DOCUMENTATION: &'static str;
 
     /// Draws every open value. `names`: the processes and hosts of the drawn cluster.
@@ -30,19 +30,19 @@ pub trait Parameters: Sized {
     /// The processes and hosts that may be named.
     fn targets_of(draft: &Self::Draft) -> Vec<Target>;
 
-    /// The same with one value simpler: the shorter, rarer, smaller or more exact first.
+    /// Variants with one value simpler: the shorter, rarer, smaller or more exact first.
     fn simpler(&self, names: &[String]) -> Vec<Self>;
 
-    /// Names every process and host by what `rename` makes of its name.
+    /// Replaces the name of every process and host by the result of `rename`.
     fn rename(&mut self, rename: &dyn Fn(&str) -> String);
 
     /// The values with which the fault called `fault` would do nothing, and why.
     fn invalid(&self, fault: &str, inventory: &Inventory<'_>) -> Vec<Invalid>;
 
-    /// The same of the values that can be drawn.
+    /// The same for the values that can be drawn.
     fn invalid_of(draft: &Self::Draft, fault: &str, inventory: &Inventory<'_>) -> Vec<Invalid>;
 
-    /// Each parameter with its default, as a scenario writes it.
+    /// Each parameter with its default, as written in a scenario.
     fn defaults() -> Vec<(&'static str, String)>;
 }
 
@@ -139,7 +139,7 @@ pub(super) fn text_of<T: Serialize>(value: &T) -> String {
 
 // ------------------------------------------------------------------------------------------------------------- defaults
 
-/// The default of a parameter that is about every process (`*`).
+/// The default of a parameter that means every process (`*`).
 pub(super) fn any() -> Choice<Target> {
     Choice::Is(Target::any())
 }
@@ -164,12 +164,12 @@ pub(super) fn every_resource() -> Choice<String> {
 
 // --------------------------------------------------------------------------------------------------------------- checks
 
-/// What the cluster of a scenario or plan has, for checks of what its faults name.
+/// The inventory of a scenario's or plan's cluster, for checks of the names in its faults.
 #[derive(Clone, Copy)]
 pub struct Inventory<'a> {
     /// The processes and hosts.
     pub names: &'a [String],
-    /// The types that it serves.
+    /// The types that the cluster serves.
     pub types: &'a Registry,
 }
 
@@ -188,12 +188,12 @@ enum At {
 }
 
 impl Invalid {
-    /// The text `value` is `wrong`; `right` says what would do.
+    /// The invalid text `value`, which is `wrong`; `right` describes a valid one.
     pub(super) fn text(value: impl Display, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { at: At::Text(value.to_string()), wrong: wrong.into(), right: right.into() }
     }
 
-    /// The value of the parameter `key` is `wrong`.
+    /// The invalid value of the parameter `key`, which is `wrong`; `right` describes a valid one.
     pub(super) fn value(key: &'static str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { at: At::Key(key), wrong: wrong.into(), right: right.into() }
     }
@@ -207,7 +207,7 @@ impl Invalid {
     }
 }
 
-/// The type with the plural `resource` must be served; `*` is every type.
+/// Checks that the type with the plural `resource` is served; `*` is every type.
 pub(super) fn served(fault: &str, resource: &str, inventory: &Inventory<'_>) -> Option<Invalid> {
     let plurals: Vec<&str> = inventory.types.iter().map(|(_, def)| def.plural).collect();
     let is_served = resource == "*" || plurals.contains(&resource);
@@ -215,21 +215,21 @@ pub(super) fn served(fault: &str, resource: &str, inventory: &Inventory<'_>) -> 
     (!is_served).then(|| Invalid::text(resource, wrong(), format!("`*` or one of {}", plurals.join(", "))))
 }
 
-/// `nth` counts `things` from 1.
+/// Checks that `nth`, which counts `things`, is not 0.
 pub(super) fn counted_from_1(things: &'static str) -> impl Fn(&str, &u32, &Inventory<'_>) -> Option<Invalid> {
     move |fault, nth, _| {
         (*nth == 0).then(|| Invalid::value("nth", format!("the fault `{fault}` has `nth` 0"), format!("{things} are counted from 1")))
     }
 }
 
-/// The text must be an address.
+/// Checks that the text is an IP address.
 pub(super) fn ip_address(fault: &str, address: &str, _: &Inventory<'_>) -> Option<Invalid> {
     let wrong = || format!("the fault `{fault}` is about `{address}`, which is no address");
     let is_one = address.parse::<IpAddr>().is_ok();
     (!is_one).then(|| Invalid::text(address, wrong(), "an IPv4 or IPv6 address such as 10.0.0.1"))
 }
 
-/// What `target` names must exist, or be drawn from what exists.
+/// Checks that the names in `target` exist, or can be drawn from existing ones.
 pub(super) fn exists(fault: &str, target: &Target, inventory: &Inventory<'_>) -> Option<Invalid> {
     let wrong = || format!("the fault `{fault}` is about `{target}`, which is no process and no host");
     let few = || inventory.names.iter().take(6).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -237,8 +237,7 @@ pub(super) fn exists(fault: &str, target: &Target, inventory: &Inventory<'_>) ->
     (!can_match).then(|| Invalid::text(target, wrong(), format!("a name such as {}, or a pattern such as client-*", few())))
 }
 
-/// What is wrong with a target of a scenario: a name or pattern of its list that means nobody. In a plan, a list may name more than is
-/// left.
+/// Checks the target of a scenario: every name or pattern of its list has to match. In a plan, a list may name more than is left.
 pub(super) fn all_exist(fault: &str, target: &Target, inventory: &Inventory<'_>) -> Option<Invalid> {
     exists(fault, target, inventory).or_else(|| {
         let nobody = target.unmatched(inventory.names)?;
@@ -251,26 +250,26 @@ pub(super) fn all_exist(fault: &str, target: &Target, inventory: &Inventory<'_>)
 
 /// A value that may name processes which only the drawn cluster has.
 pub(super) trait Resolve {
-    /// Replaces what depends on the cluster by names of it.
+    /// Replaces the parts that depend on the cluster by names from it.
     fn resolve(self, draw: &mut Draw, names: &[String]) -> Self;
 
-    /// The names themselves, if it is about names.
+    /// The target, if the value is one.
     fn target(&self) -> Option<Target> {
         None
     }
 
-    /// Calls processes and hosts otherwise.
+    /// Renames processes and hosts.
     fn rename(&mut self, rename: &dyn Fn(&str) -> String) {
         let _ = rename;
     }
 
-    /// Simpler values, the simplest first; there is no way back from one of them.
+    /// Simpler values, the simplest first; no sequence of them leads back.
     fn simpler(&self, names: &[String]) -> Vec<Self>
     where
         Self: Sized;
 }
 
-/// Implements [`Resolve`] for types that name nobody: `Type: value => simpler values`.
+/// Implements [`Resolve`] for types without names: `Type: value => simpler values`.
 macro_rules! resolves_to_itself {
     ($($Type:ty: $value:ident => $simpler:expr),* $(,)?) => { $( impl $crate::fault::parameters::Resolve for $Type {
         fn resolve(self, _: &mut ::sim_config::draw::Draw, _: &[String]) -> Self {
@@ -286,17 +285,17 @@ macro_rules! resolves_to_itself {
 pub(super) use resolves_to_itself;
 
 resolves_to_itself! {
-    // What is counted from 1 is not lowered to 0: that would be another fault, or none.
+    // Numbers that count from 1 are not lowered to 0: that would be another fault, or none.
     u32: number => below(*number, &[1, number / 2, number - number.div_ceil(8)]),
     i64: number => [number / 10, number / 2].into_iter().filter(|smaller| *smaller != 0 && smaller != number).collect(),
     bool: on => if *on { vec![false] } else { vec![] },
     String: _text => vec![],
-    // Shorter than a millisecond is no easier to read.
+    // A span below a millisecond is no easier to read.
     Span: span => {
         let millis = span.0.as_millis() as u64;
         below(millis, &[1, millis / 10, millis / 2]).into_iter().map(Span::millis).collect()
     },
-    // What always happens needs no draw.
+    // A probability of 1 needs no draw.
     Probability: chance => if *chance == Probability::ALWAYS { vec![] } else { vec![Probability::ALWAYS] },
     Failure: _error => vec![],
 }

@@ -7,14 +7,14 @@ use super::effect::{ActiveEffect, Effect, Injection, Overlap};
 use crate::cluster::Cluster;
 use crate::rt::{ProcessId, ProcessState};
 
-/// How long an API server's caches answer 429 after a restart, where the fault does not say it.
+/// The time after a restart for which an API server's caches answer 429, if the fault does not set it.
 pub(super) const INITIALIZING: Duration = Duration::from_secs(1);
 
 /// A process that is down.
 #[derive(Debug)]
 struct ProcessDown {
     process: ProcessId,
-    /// If it is an API server: how long after its restart its caches are ready.
+    /// The time after its restart until the caches are ready, for an API server.
     initializing: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Effect for ProcessDown {
     }
 }
 
-/// Keeps processes down. One that is down for reasons of its own stays so; but one that only backs off does not start on a dead host.
+/// Keeps processes down. One that is down for another reason stays down; but one in back-off does not start on a dead host.
 pub(super) fn take_down(injection: &Injection<'_>, processes: Vec<ProcessId>, initializing: Duration) -> Vec<ActiveEffect> {
     let cluster = injection.cluster;
     let by_a_fault =

@@ -1,7 +1,7 @@
-//! When the faults of a plan begin and end.
+//! The schedule of a plan's faults.
 //!
 //! A fault begins at its time, or at the change or request that it waits for, and applies its effects. They are reverted when its time is
-//! over, at the latest when the faults heal. What several faults keep in one state is reverted by the last of them.
+//! over, at the latest when the faults heal. A state that several faults share is reverted by the last of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::trace::{EventKind, FaultChange};
 pub struct Faults {
     cluster: Arc<Cluster>,
     plan: Vec<Fault>,
-    /// Those that have begun and not ended, in the order in which they began.
+    /// The active faults, in the order in which they began.
     active: Mutex<Vec<Active>>,
     heal_at: SimTime,
 }
 
-/// A fault that has begun and not ended. One of the plan may be active several times: a crash point hits several processes.
+/// A fault that has begun and not ended. One fault of the plan may be active several times: a crash point hits several processes.
 struct Active {
     index: u32,
     since: SimTime,
@@ -34,7 +34,7 @@ struct Active {
 }
 
 impl Faults {
-    /// Schedules the faults of a plan. What still holds at `heal_at` is ended then, and nothing begins any more.
+    /// Schedules the faults of a plan. Faults that are active at `heal_at` are ended then, and none begins after that.
     pub fn schedule(cluster: &Arc<Cluster>, plan: &[Fault], heal_at: SimTime) -> Arc<Self> {
         let faults = Arc::new(Self { cluster: cluster.clone(), plan: plan.to_vec(), active: Mutex::default(), heal_at });
         for (index, fault) in (0..).zip(plan) {
@@ -66,7 +66,7 @@ impl Faults {
         self.cluster.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change }));
     }
 
-    /// How long a fault holds on once it has begun; `None` = it is over at once.
+    /// The duration of a fault once it has begun; `None` = it is instantaneous.
     fn lasts(&self, fault: &Fault) -> Option<Duration> {
         match fault.kind.recovers_after() {
             Some(down) => Some(down.0),
@@ -75,7 +75,7 @@ impl Faults {
         }
     }
 
-    /// A fault begins. `reached_by`: the process that reached the point which the fault waited for.
+    /// Begins a fault. `reached_by`: the process that reached the point which the fault waited for.
     fn begin(self: &Arc<Self>, index: u32, reached_by: Option<ProcessId>) {
         let since = self.cluster.rt.now();
         if since >= self.heal_at {
@@ -90,7 +90,7 @@ impl Faults {
         effects.iter().for_each(|effect| effect.apply(&self.cluster));
         let obstruction = lasts.and(fault.kind.blocks().obstruction(&self.cluster)).map(|obstruction| self.cluster.obstruct(obstruction));
         self.cluster.nodes.heartbeats.look_around(&self.cluster);
-        // What leaves nothing applied has done all there is to it, unless it found nobody to take down.
+        // A fault without lasting effects is done at once, unless it found no process to take down.
         let is_done = effects.is_empty() && fault.kind.is_instant() && fault.kind.recovers_after().is_none();
         if is_done || self.has_observable_effect(&effects) {
             self.cluster.recorder(|recorder| recorder.fired.insert(index));
@@ -109,7 +109,7 @@ impl Faults {
         }
     }
 
-    /// What holds at present, in the order in which it began.
+    /// The active effects, in the order in which they began.
     fn active_effects(&self) -> Vec<ActiveEffect> {
         self.active.lock().iter().flat_map(|active| &active.effects).cloned().collect()
     }
@@ -133,8 +133,7 @@ impl Faults {
         self.record(ended.index, FaultChange::Ended);
     }
 
-    /// Takes down which of those that are active were met by something: those that last forever never end otherwise. To be called when a
-    /// run is over.
+    /// Records the active faults that had an effect: those that last forever are recorded only here. To be called at the end of a run.
     pub fn settle(&self) {
         for Active { index, effects, .. } in &*self.active.lock() {
             if self.has_observable_effect(effects) {
@@ -148,7 +147,7 @@ impl Faults {
         is_for_good(&self.plan[index as usize])
     }
 
-    /// Ends every active fault but those that last forever. Points that were not reached are void.
+    /// Ends every active fault except those that last forever. Points that were not reached are void.
     pub fn heal(&self) {
         self.cluster.clear_write_points();
         self.cluster.clear_request_points();

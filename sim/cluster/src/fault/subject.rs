@@ -1,22 +1,22 @@
-//! What a text about a fault names besides its kind and its time.
+//! The subject of a fault: the part of its description besides kind and time.
 
 use std::fmt::{self, Display};
 
-/// What a text about a fault names after its kind: `(client-0, apiserver-1)`, `(client-0) late`, or nothing.
+/// The text after the kind in a fault's description: `(client-0, apiserver-1)`, `(client-0) late`, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject(String);
 
 impl Subject {
-    /// A fault that is about the whole cluster.
+    /// The subject of a fault that affects the whole cluster.
     pub const NOTHING: Self = Self(String::new());
 
-    /// The processes, hosts or objects that the fault is about, in this order.
+    /// The processes, hosts or objects that the fault affects, in this order.
     pub fn of(names: &[&dyn Display]) -> Self {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         Self(format!("({})", names.join(", ")))
     }
 
-    /// The same with the one thing that happens to them, where a kind can do several.
+    /// The same with the effect on them, for a kind that has several.
     #[must_use]
     pub fn with(self, effect: &str) -> Self {
         Self(format!("{} {effect}", self.0))

@@ -1,4 +1,5 @@
-//! What faults can be about, and how a swarm chooses of it: processes that exist, resources that are used, objects that somebody works on.
+//! The parts of a workload that faults can affect, and a swarm's choice among them: processes that exist, resources that are used, objects
+//! that are worked on.
 
 use sim_config::Choice;
 use sim_config::draw::{Draw, below};
@@ -8,40 +9,40 @@ use super::Target;
 /// The pattern that the names of API servers match.
 const SERVERS: &str = "apiserver-*";
 
-/// What of a workload faults can be about.
+/// The parts of a workload that faults can affect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultTargets {
-    /// Processes that do something: the system under test and those it cannot do without.
+    /// The active processes: the system under test and those that it depends on.
     pub processes: Vec<String>,
     /// The hosts of these processes, by name.
     pub hosts: Vec<String>,
-    /// What else they talk to, besides API servers.
+    /// The processes that they communicate with, besides API servers.
     pub peers: Vec<String>,
-    /// The plurals of the types that they read and write.
+    /// The plurals of the types that these processes read and write.
     pub resources: Vec<String>,
-    /// Objects that others may write, too, as `PLURAL/NAMESPACE/NAME`.
+    /// Objects that other clients may write, too, as `PLURAL/NAMESPACE/NAME`.
     pub objects: Vec<String>,
-    /// Those of the processes that are kubelets with a container runtime and plugins (`actor::kubelet`).
+    /// The processes that are kubelets with a container runtime and plugins (`actor::kubelet`).
     pub kubelets: Vec<String>,
     /// Addresses that machines outside the cluster may use.
     pub addresses: Vec<String>,
-    /// Those of the hosts whose Nodes may be lost, where somebody looks after such Nodes.
+    /// The hosts whose Nodes may be lost, if a controller handles such Nodes.
     pub nodes: Vec<String>,
-    /// Those of the processes that serve webhooks.
+    /// The processes that serve webhooks.
     pub webhooks: Vec<String>,
     /// The leases of leaders, as `leases/NAMESPACE/NAME`.
     pub leases: Vec<String>,
 }
 
 impl FaultTargets {
-    /// Processes, each on a host of its own with the same name, and the plurals of the types that they read and write.
+    /// Processes, each on its own host with the same name, and the plurals of the types that they read and write.
     pub fn alone(processes: Vec<String>, resources: &[&str]) -> Self {
         let resources = resources.iter().map(|&plural| plural.to_owned()).collect();
         Self { hosts: processes.clone(), processes, resources, ..Self::default() }
     }
 }
 
-/// The targets of a workload, and the random numbers with which one fault chooses of them: the same numbers whatever its kind.
+/// The targets of a workload, and the random numbers by which one fault chooses among them: the same numbers whatever its kind.
 pub struct Targeting<'a> {
     targets: &'a FaultTargets,
     link: (String, String),
@@ -51,18 +52,18 @@ pub struct Targeting<'a> {
 }
 
 impl<'a> Targeting<'a> {
-    /// Draws the numbers: as many whatever the targets are.
+    /// Draws the numbers: the same number of draws whatever the targets are.
     pub fn draw(targets: &'a FaultTargets, draw: &mut Draw) -> Self {
         let link = link(targets, draw);
         Self { targets, link, coin: draw.u64() >> 63 == 0, resource: draw.u64(), object: draw.u64() }
     }
 
-    /// True half of the time. What a fault chooses by it goes together.
+    /// Whether the coin shows heads, as it does half of the time. All choices of a fault that depend on it go together.
     pub fn coin(&self) -> bool {
         self.coin
     }
 
-    /// Senders and receivers: some processes and the API servers, or what else they talk to, in either direction.
+    /// Senders and receivers: some processes and the API servers or their other peers, in either direction.
     pub fn link(&self) -> (Choice<Target>, Choice<Target>) {
         (Choice::Is(Target::from_text(&self.link.0)), Choice::Is(Target::from_text(&self.link.1)))
     }
@@ -98,19 +99,19 @@ impl<'a> Targeting<'a> {
         one(&self.targets.webhooks)
     }
 
-    /// By the [coin](Self::coin) all of the processes that serve webhooks, as they share what is in a Secret, or one of them.
+    /// All of the processes that serve webhooks, as they share the content of a Secret, or one of them, by the [coin](Self::coin).
     pub fn webhooks_alike(&self) -> Option<Choice<Target>> {
         let all = || (!self.targets.webhooks.is_empty()).then(|| Choice::Is(Target::from_text(&self.targets.webhooks.join(","))));
         if self.coin { all() } else { self.webhook() }
     }
 
-    /// By the [coin](Self::coin) every type (`*`), or the plural of one.
+    /// Every type (`*`), or the plural of one, by the [coin](Self::coin).
     pub fn resource(&self) -> Choice<String> {
         let resource = if self.coin { None } else { pick(&self.targets.resources, self.resource) };
         Choice::Is(resource.unwrap_or_else(|| "*".to_owned()))
     }
 
-    /// One of the objects that others may write, too.
+    /// One of the objects that other clients may write, too.
     pub fn object(&self) -> Option<Choice<String>> {
         pick(&self.targets.objects, self.object).map(Choice::Is)
     }

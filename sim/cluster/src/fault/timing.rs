@@ -1,4 +1,4 @@
-//! With what faults of a kind begin, and how long they last.
+//! The triggers and durations of faults.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use sim_config::time::Span;
 
 use crate::cluster::Cluster;
 
-/// With what a fault begins.
+/// The trigger of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger<R> {
-    /// With its window: at its time, or at the change that it waits for.
+    /// Its window: its time, or the change that it waits for.
     Window,
-    /// With a request of a process that it waits for by itself, whatever its window says (`Cluster::add_write_point`). A kind says how, as
-    /// a [`Wait`]; a fault says which, as a number.
+    /// A request of a process, which the fault itself waits for, whatever its window says (`Cluster::add_write_point`). For a kind it
+    /// contains a [`Wait`]; for a fault the number of the request.
     Request(R),
 }
 
 impl<R> Trigger<R> {
-    /// The same with `change` of what it says about the request.
+    /// The same trigger with `change` applied to the part about the request.
     pub fn map<S>(self, change: impl FnOnce(R) -> S) -> Trigger<S> {
         match self {
             Self::Window => Trigger::Window,
@@ -31,26 +31,26 @@ impl<R> Trigger<R> {
     }
 }
 
-/// How faults of a kind wait for a request.
+/// The way faults of a kind wait for a request.
 pub struct Wait<F> {
-    /// Which of the requests that it counts, from 1 over the whole run.
+    /// The number of the request, counting from 1 over the whole run.
     pub nth: fn(&F) -> u32,
-    /// Waits from now on; the number is that of the fault in its plan.
+    /// Starts to wait; the number is that of the fault in its plan.
     pub arm: fn(&F, u32, &Arc<Cluster>),
 }
 
-/// How long faults of a kind last.
+/// The duration of faults of a kind.
 pub enum Lasts<F> {
-    /// As long as the window says.
+    /// The duration of the window.
     Window,
-    /// They are over at once, so that a plan gives them no duration.
+    /// They are instantaneous, so a plan gives them no duration.
     Instant,
-    /// They are over at once, but may leave something down: how long until that is up again by itself.
+    /// They are instantaneous, but may leave something down: the time until that is up again without help.
     Recovers(fn(&F) -> Option<Span>),
 }
 
 impl<F> Lasts<F> {
-    /// How long what `fault` leaves down stays so, if it does and ends by itself.
+    /// The time for which `fault` leaves something down, if it does and that ends without help.
     pub(super) fn recovers_after(&self, fault: &F) -> Option<Span> {
         match self {
             Self::Window | Self::Instant => None,

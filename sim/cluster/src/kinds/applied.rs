@@ -1,4 +1,4 @@
-//! What server-side apply has to know of a type that is defined while the cluster runs.
+//! Server-side apply for a type that is defined while the cluster runs.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::managed_fields::FieldTypes;
 use crate::object::Obj;
 
-/// How objects of a type are applied of which only its definition knows the fields: part of its registration
+/// The information for server-side apply of a type whose fields only its definition knows: part of its registration
 /// ([`TypeDef::with`](super::TypeDef::with)).
 pub struct AppliedType {
-    /// The types of its fields, as they are now.
+    /// Returns the present types of its fields.
     pub fields: Box<dyn Fn() -> FieldTypes + Send + Sync>,
-    /// Reads an object that an apply has made. A list or map of which nothing is left is null there.
+    /// Reads an object that results from an apply. A list or map with nothing left is null there.
     pub decode: Box<dyn Fn(Value) -> Result<Obj, String> + Send + Sync>,
 }
 

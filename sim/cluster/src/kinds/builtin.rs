@@ -1,4 +1,4 @@
-//! The built-in types that operators meet (K §1.3).
+//! The built-in types that operators use (K §1.3).
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ pub fn builtin() -> Vec<TypeDef> {
     ]
 }
 
-/// The registrations of types that came later than those of others: digests of kept plans count on the numbers of types.
+/// The registrations of types that were added after those of others: digests of kept plans depend on the numbers of types.
 pub fn latecomers() -> Vec<TypeDef> {
     vec![TypeDef::of::<ControllerRevision>(), TypeDef::of::<CloneSet>(), TypeDef::of::<PodDisruptionBudget>()]
 }
@@ -45,7 +45,7 @@ fn cause(reason: &'static str, field: &str, message: &str) -> Cause {
     Cause { reason: reason.into(), message: message.to_owned().into(), field: field.to_owned().into() }
 }
 
-/// A StatefulSet keeps the service that its pods are named by.
+/// A StatefulSet, whose `serviceName` may not change: its pods are named by it.
 fn stateful_set() -> TypeDef {
     let mut def = TypeDef::of::<StatefulSet>();
     def.validate_update = |object, old| {
@@ -59,7 +59,7 @@ fn stateful_set() -> TypeDef {
     def
 }
 
-/// A field whose value is not allowed to change.
+/// The error of a field whose value is not allowed to change.
 pub fn immutable(field: &'static str) -> Cause {
     Cause { reason: "FieldValueInvalid".into(), message: "Invalid value: field is immutable".into(), field: field.into() }
 }
@@ -87,7 +87,7 @@ impl Stored for Pod {
         Self { metadata: self.metadata.clone(), spec: self.spec.clone(), status: other.status.clone() }
     }
 
-    /// Sets the node once, and the condition with it.
+    /// Sets the node, which is allowed only once, and its condition.
     fn bind(&mut self, body: &Self, now: Timestamp) -> Binding {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         if self.metadata.deletion_timestamp.is_some() {
@@ -146,7 +146,7 @@ impl Stored for Pod {
         causes
     }
 
-    /// Only images, activeDeadlineSeconds, added tolerations and the scheduling gates may change.
+    /// Allows changes only of images, activeDeadlineSeconds, added tolerations and the scheduling gates.
     fn validate_update(&self, old: &Self) -> Vec<Cause> {
         let (Some(new), Some(old)) = (&self.spec, &old.spec) else {
             return if self.spec.is_some() == old.spec.is_some() { Vec::new() } else { vec![immutable("spec")] };
@@ -206,14 +206,14 @@ impl Stored for Pod {
             "spec.hostNetwork" => Cow::Borrowed(if spec.and_then(|spec| spec.host_network) == Some(true) { "true" } else { "false" }),
             "status.phase" => text(status.and_then(|status| status.phase.as_ref())),
             "status.podIP" => text(status.and_then(|status| status.pod_ip.as_ref())),
-            // Taken, but nothing is filed under it: it matches no pod (K §2.2).
+            // Accepted, but never set in the index: it matches no pod (K §2.2).
             "status.podIPs" => Cow::Borrowed(""),
             "status.nominatedNodeName" => text(status.and_then(|status| status.nominated_node_name.as_ref())),
             _ => Cow::Borrowed(""),
         }
     }
 
-    /// A gated pod says so.
+    /// Adds the condition of a gated pod.
     fn on_create(&mut self) {
         if self.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty()) {
             let created = self.metadata.creation_timestamp.clone();
@@ -276,14 +276,14 @@ impl Stored for Namespace {
 
     status_subresource!(initial: Some(NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() }));
 
-    /// Each namespace has its name as a label: selectors find it by that.
+    /// Gives a namespace its name as a label, by which selectors find it.
     fn fill_defaults(&mut self) {
         if let Some(name) = self.metadata.name.clone() {
             self.metadata.labels.get_or_insert_default().insert("kubernetes.io/metadata.name".to_owned(), name);
         }
     }
 
-    /// A namespace is kept by its own finalizer until its content is gone (K §1.3). One that is there from the beginning may come without a
+    /// Adds the finalizer that keeps a namespace until its content is gone (K §1.3). One that exists from the beginning may come without a
     /// status, and no update of it would be valid.
     fn on_create(&mut self) {
         self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
@@ -306,7 +306,7 @@ impl Stored for Namespace {
         finalizers.filter_map(cause).collect()
     }
 
-    /// A namespace that is being deleted says so, and no other.
+    /// Checks that the phase is Terminating exactly if the namespace is being deleted.
     fn validate_update(&self, _: &Self) -> Vec<Cause> {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
         let (only, when) = if self.metadata.deletion_timestamp.is_some() { ("Terminating", "not ") } else { ("Active", "") };
@@ -317,7 +317,7 @@ impl Stored for Namespace {
         vec![Cause { reason: "FieldValueInvalid".into(), message: message.into(), field: "status.Phase".into() }]
     }
 
-    /// It has no grace (K096).
+    /// Sets the phase, and removes the grace (K096).
     fn on_deletion(&mut self) {
         self.status.get_or_insert_default().phase = Some("Terminating".to_owned());
         self.metadata.deletion_grace_period_seconds = None;
@@ -348,7 +348,7 @@ impl Stored for Node {
     }
 }
 
-/// Never changes, but for its number.
+/// A ControllerRevision never changes, except for its number.
 impl Stored for ControllerRevision {
     fn validate_update(&self, old: &Self) -> Vec<Cause> {
         if self.data == old.data { Vec::new() } else { vec![immutable("data")] }
@@ -359,12 +359,12 @@ impl Stored for ControllerRevision {
     }
 }
 
-/// A number of a spec or a status, which may be missing.
+/// A number in a spec or a status, which may be missing, as a word of a digest.
 pub(super) fn count(number: Option<i32>) -> u64 {
     number.map_or(u64::MAX, |number| number as u64)
 }
 
-/// A Job that says nothing of its pods is for one; one that says how many are to complete has one at a time (K206).
+/// Completes a Job: one that sets no number of pods is for one; one that sets only the completions has one pod at a time (K206).
 fn fill_job(job: &mut JobSpec) {
     if job.completions.is_none() && job.parallelism.is_none() {
         job.completions = Some(1);
@@ -372,7 +372,8 @@ fn fill_job(job: &mut JobSpec) {
     job.parallelism.get_or_insert(1);
 }
 
-/// What a user asks for and what a controller says of it; templates are told apart by the images of their containers.
+/// Declares a workload, whose content is the desired state and the controller's status; templates are distinguished by the images of their
+/// containers.
 macro_rules! workload {
     ($($kind:ty, $object:ident, $template:expr, $defaults:expr, [$($number:expr),*];)*) => {$(
         impl Stored for $kind {

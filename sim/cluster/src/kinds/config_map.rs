@@ -7,8 +7,8 @@ use kube_machinery::api::Cause;
 use super::Stored;
 use super::builtin::immutable;
 
-/// What is wrong with the content of a ConfigMap (K017): the keys of its two maps, of which none may be in both, and the bytes of all
-/// values together, which are not more for being escaped anywhere.
+/// The errors of the content of a ConfigMap (K017): the keys of its two maps, which may have none in common, and the bytes of all values
+/// together, counted without escapes.
 pub fn config_map_faults<'a>(
     data: impl Iterator<Item = &'a str>,
     in_binary: impl Fn(&str) -> bool,
@@ -42,7 +42,7 @@ pub fn config_map_faults<'a>(
     causes
 }
 
-/// What is wrong with a key of a ConfigMap.
+/// The errors of a key of a ConfigMap.
 fn key_faults(key: &str) -> impl Iterator<Item = &'static str> {
     const SYNTAX: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  \
                           or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -94,7 +94,7 @@ impl Stored for ConfigMap {
     fn content(&self) -> u64 {
         let mut hash = WordHash::new().word(u64::from(self.immutable == Some(true)));
         if let Some(data) = &self.data {
-            // A word is kept for a system that stores one of the texts in another form.
+            // A word is reserved for a system that stores one of the texts in another form.
             hash = data.iter().fold(hash.word(0), |hash, (key, value)| hash.text(key).text(value));
         }
         self.binary_data.iter().flatten().fold(hash, |hash, (key, value)| hash.text(key).bytes(&value.0)).finish()

@@ -1,11 +1,11 @@
-//! What of an object enters the digest of a run when it is written: a few words, without allocating.
+//! The part of an object that enters the digest of a run when it is written: a few words, without allocating.
 
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::api::core::v1::{NodeCondition, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use kube_machinery::WordHash;
 
-/// Times count with their microseconds.
+/// A time, which counts with its microseconds.
 pub trait Moment {
     /// The time as a word.
     fn word(&self) -> u64;
@@ -23,12 +23,12 @@ impl Moment for MicroTime {
     }
 }
 
-/// A time as a word of a digest; none is a word of its own.
+/// A time as a word of a digest; no time has a separate word.
 pub fn moment(time: Option<&impl Moment>) -> u64 {
     time.map_or(u64::MAX, Moment::word)
 }
 
-/// Everything in metadata that writers choose; what the server stamps follows from the rest of the digest.
+/// All metadata that writers choose; values set by the server follow from the rest of the digest.
 pub(super) fn of_metadata(meta: &ObjectMeta) -> WordHash {
     let maps = [&meta.labels, &meta.annotations];
     let mut hash = WordHash::new()
@@ -44,7 +44,7 @@ pub(super) fn of_metadata(meta: &ObjectMeta) -> WordHash {
     hash
 }
 
-/// Who holds a lease, and since when.
+/// The holder of a lease, and the times of its acquisition and renewal.
 pub(super) fn of_lease(spec: Option<&LeaseSpec>) -> u64 {
     let Some(spec) = spec else { return 0 };
     WordHash::new()
@@ -56,7 +56,7 @@ pub(super) fn of_lease(spec: Option<&LeaseSpec>) -> u64 {
         .finish()
 }
 
-/// Where a pod runs, how it is, and which addresses it has.
+/// The node, the state and the addresses of a pod.
 pub(super) fn of_pod(pod: &Pod) -> u64 {
     let mut hash = WordHash::new();
     if let Some(spec) = &pod.spec {
@@ -74,7 +74,7 @@ pub(super) fn of_pod(pod: &Pod) -> u64 {
     hash.finish()
 }
 
-/// Conditions of a node, and when each was heard of.
+/// The conditions of a node, with their heartbeat times.
 pub(super) fn of_conditions(conditions: Option<&Vec<NodeCondition>>) -> u64 {
     let fold = |hash: WordHash, condition: &NodeCondition| {
         hash.text(&condition.type_).text(&condition.status).word(moment(condition.last_heartbeat_time.as_ref()))

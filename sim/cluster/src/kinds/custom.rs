@@ -1,4 +1,4 @@
-//! The rules of an ordinary custom resource: all of its content is its spec, and the API server judges nothing of it.
+//! The rules of an ordinary custom resource: all of its content is its spec, and the API server does not validate it.
 
 use kube::core::object::HasSpec;
 use kube_machinery::Object;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Stored, TypeDef};
 
-/// Who declares the rules of such types.
+/// The declarer of the rules of such types.
 pub struct Plain;
 
 impl<K: Object + HasSpec<Spec: PartialEq + Serialize>> Stored<Plain> for K {
@@ -26,8 +26,8 @@ impl<K: Object + HasSpec<Spec: PartialEq + Serialize>> Stored<Plain> for K {
 }
 
 impl TypeDef {
-    /// The registration of a custom resource of which there is nothing to say: it lives in a namespace, has no status, and its spec enters
-    /// the digest of a run with every write, as JSON. A type with limits, a status or many writes has [`Stored`] rules of its own.
+    /// The registration of an ordinary custom resource: it is namespaced, has no status, and its spec enters the digest of a run with every
+    /// write, as JSON. A type with limits, a status or many writes has separate [`Stored`] rules.
     pub fn custom<K: Object + HasSpec<Spec: PartialEq + Serialize>>() -> Self {
         Self::by::<Plain, K>()
     }

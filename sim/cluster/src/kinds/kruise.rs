@@ -1,4 +1,4 @@
-//! A workload of a kind that Kubernetes does not bring along: OpenKruise's CloneSet.
+//! A kind of workload that is not part of Kubernetes: OpenKruise's CloneSet.
 //!
 //! ```text
 //!   CloneSet ── owns ──► Pod NAME-xxxxx, straight, without a ReplicaSet
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Stored;
 
-/// The API group and version, as an owner reference has it.
+/// The API group and version, as in an owner reference.
 pub const API_VERSION: &str = "apps.kruise.io/v1alpha1";
 
 /// The desired state of a [`CloneSet`].
@@ -33,29 +33,29 @@ pub const API_VERSION: &str = "apps.kruise.io/v1alpha1";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CloneSetSpec {
-    /// How many pods there shall be; 1 if absent.
+    /// The desired number of pods; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Which pods are its own.
+    /// The selector of its pods.
     #[serde(default)]
     pub selector: LabelSelector,
-    /// What they are made from.
+    /// The template of its pods.
     #[serde(default)]
     pub template: PodTemplateSpec,
 }
 
-/// What its controller says of a [`CloneSet`].
+/// The status of a [`CloneSet`], written by its controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CloneSetStatus {
-    /// The generation that this is about.
+    /// The generation that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many pods there are, neither ended nor terminating.
+    /// The number of pods that are neither ended nor terminating.
     pub replicas: i32,
-    /// How many of them are ready.
+    /// The number of these pods that are ready.
     pub ready_replicas: i32,
-    /// How many of them are made from the present template.
+    /// The number of these pods that are made from the present template.
     pub updated_replicas: i32,
 }
 

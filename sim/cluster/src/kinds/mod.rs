@@ -1,5 +1,5 @@
-//! The types a cluster serves and the rules of each (K §1.3): what may be updated, who owns the status, how a delete
-//! goes, which fields a selector may name.
+//! The types that a cluster serves and the rules of each (K §1.3): permitted updates, the owner of the status, the course of a delete, the
+//! fields of selectors.
 //!
 //! The store is open: a scenario registers the types it needs.
 
@@ -39,15 +39,15 @@ pub use content::{Moment, moment};
 pub use kubevirt::kubevirt;
 pub use served::Served;
 
-/// The registrations of Kubernetes' own types, of `systems`, and of the operators that a cluster may run besides.
+/// The registrations of Kubernetes' own types, of `systems`, and of the operators that a cluster may run.
 pub fn all(systems: impl IntoIterator<Item = TypeDef>) -> Vec<TypeDef> {
     builtin().into_iter().chain(systems).chain(kubevirt()).chain(latecomers()).collect()
 }
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 ///
-/// `By` says who declares them. A crate that brings the rules of a type that it does not define names a type of its own there, as Rust's
-/// rule of orphans asks for it, and registers with [`TypeDef::by`].
+/// `By` is the declarer of the rules. A crate with rules for a type that it does not define uses a local type there, as Rust's orphan rule
+/// requires, and registers with [`TypeDef::by`].
 pub trait Stored<By = ()>: Object {
     /// Whether objects live in namespaces.
     const NAMESPACED: bool = true;
@@ -59,13 +59,13 @@ pub trait Stored<By = ()>: Object {
     const CREATE_ON_UPDATE: bool = false;
     /// Whether the type is a custom resource: no strategic merge patch, `/status` resets metadata (K078, K091).
     const CUSTOM: bool = false;
-    /// Whether `/status` is a resource of its own.
+    /// Whether `/status` is a separate subresource.
     const HAS_STATUS: bool = false;
-    /// Whether metadata.generation is kept.
+    /// Whether metadata.generation is maintained.
     const HAS_GENERATION: bool = true;
-    /// Whether a type without a generation keeps the one that a create names, for ever (K010).
+    /// Whether a type without a generation keeps the one in a create unchanged (K010).
     const KEEPS_GENERATION: bool = false;
-    /// Whether a delete answers with the object that it removed, in the place of a Status (K095).
+    /// Whether a delete answers with the object that it removed, in place of a Status (K095).
     const RETURNS_DELETED: bool = false;
     /// Whether the first delete only begins the deletion, even if nothing holds the object, and the second removes it (namespaces).
     const TERMINATES_FIRST: bool = false;
@@ -74,15 +74,15 @@ pub trait Stored<By = ()>: Object {
     /// Field selectors besides metadata.name and metadata.namespace (K §2.2).
     const FIELDS: &'static [&'static str] = &[];
 
-    /// The field by whose value an API server finds the watches that a change is for, without looking at the others (`IndexedTrigger` of
+    /// The field by whose value an API server finds the watches that a change concerns, without checking the others (`IndexedTrigger` of
     /// Kubernetes' cacher). One of [`Stored::FIELDS`].
     const TRIGGER: Option<&'static str> = None;
 
-    /// Reads an object of this type from JSON, where `other` is one that the cluster holds: a type that is known only at run time takes its
+    /// Reads an object of this type from JSON. `other` is an object in the cluster: a type that is known only at run time takes its
     /// definition from there.
     ///
     /// # Errors
-    /// What does not fit the type.
+    /// The parts that do not fit the type.
     fn decode_like(value: Value, other: &Self) -> Result<Self, String> {
         let _ = other;
         decode_value(value)
@@ -93,14 +93,14 @@ pub trait Stored<By = ()>: Object {
         let _ = other;
     }
 
-    /// A copy of this object with the status of `other`. Types whose status is large say how without copying the one that they lose.
+    /// A copy of this object with the status of `other`. Types with a large status implement it without copying the one that is replaced.
     fn with_status_of(&self, other: &Self) -> Self {
         let mut object = self.clone();
         object.copy_status(other);
         object
     }
 
-    /// Takes what a write to `/binding` says (K126), or says why not; `None` = the type has no such subresource.
+    /// Applies a write to `/binding` (K126), or returns the reason why not; `None` = the type has no such subresource.
     fn bind(&mut self, body: &Self, now: Timestamp) -> Binding {
         let _ = (body, now);
         None
@@ -109,18 +109,18 @@ pub trait Stored<By = ()>: Object {
     /// Sets the status of a new object.
     fn reset_status(&mut self) {}
 
-    /// Whether anything differs but metadata and status.
+    /// Whether anything but metadata and status differs.
     fn spec_differs(&self, other: &Self) -> bool {
         let _ = other;
         false
     }
 
-    /// What is wrong with the object by itself; metadata is checked elsewhere.
+    /// The errors of the object alone; metadata is checked elsewhere.
     fn validate(&self) -> Vec<Cause> {
         Vec::new()
     }
 
-    /// What is wrong with changing `old` into this object; metadata is checked elsewhere.
+    /// The errors of changing `old` into this object; metadata is checked elsewhere.
     fn validate_update(&self, old: &Self) -> Vec<Cause> {
         let _ = old;
         Vec::new()
@@ -137,23 +137,23 @@ pub trait Stored<By = ()>: Object {
         0
     }
 
-    /// Whether a delete of this object is without grace whatever was asked (K100).
+    /// Whether a delete of this object is without grace whatever the request says (K100).
     fn deletes_at_once(&self) -> bool {
         true
     }
 
-    /// Takes from the stored object what an update of the object does not change, without a word.
+    /// Takes fields from the stored object that an update silently does not change.
     fn keep(&mut self, stored: &Self) {
         let _ = stored;
     }
 
-    /// Fills in what a write of the object leaves out and the server never stores without, in a create as in an update (K157, K206).
+    /// Fills in fields that a write omits but the server always stores, in a create as in an update (K157, K206).
     fn fill_defaults(&mut self) {}
 
-    /// Sets what the server itself adds to a new object.
+    /// Sets the fields that the server itself adds to a new object.
     fn on_create(&mut self) {}
 
-    /// Sets what the beginning of a deletion changes besides metadata.
+    /// Sets the fields that the beginning of a deletion changes besides metadata.
     fn on_deletion(&mut self) {}
 
     /// Whether something besides finalizers keeps a terminating object (a namespace's content).
@@ -161,16 +161,16 @@ pub trait Stored<By = ()>: Object {
         false
     }
 
-    /// The size in bytes of those parts of the object that can grow without bound, as far as it is known without
-    /// converting; metadata is counted elsewhere. A custom resource is stored as JSON, whose texts are longer than they read: count them
-    /// with [`escaped_len`](kube_machinery::json_text::escaped_len). Names of fields are left out, so the limits of K §1.3 are met a few
+    /// The size in bytes of the parts of the object that can grow without bound, as far as it is known without converting; metadata is
+    /// counted elsewhere. A custom resource is stored as JSON, in which texts are longer because of escapes: count them with
+    /// [`escaped_len`](kube_machinery::json_text::escaped_len). Names of fields are left out, so the limits of K §1.3 are reached a few
     /// hundred bytes late. 0 = nothing can grow.
     fn size(&self) -> usize {
         0
     }
 
-    /// A number that tells contents of this type apart, without metadata: it enters the digest of a run with every write.
-    /// Must be cheap, must not depend on who has read the object, and need not cover what no actor ever writes.
+    /// A number that distinguishes contents of this type, without metadata: it enters the digest of a run with every write. Must be cheap,
+    /// must not depend on which client has read the object, and need not cover fields that no actor ever writes.
     fn content(&self) -> u64 {
         0
     }
@@ -180,7 +180,7 @@ pub trait Stored<By = ()>: Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindId(pub u16);
 
-/// What came of a binding: why not, or `None` for a type without that subresource.
+/// The result of a binding: an error says why not; `None` for a type without that subresource.
 pub type Binding = Option<Result<(), String>>;
 
 /// A registered type: [`Stored`] with its type erased.
@@ -193,27 +193,27 @@ pub struct TypeDef {
     pub version: &'static str,
     /// The plural, as in URLs.
     pub plural: &'static str,
-    /// Whether objects live in namespaces, else in the cluster: [`Stored::NAMESPACED`].
+    /// Whether objects live in namespaces, otherwise in the cluster: [`Stored::NAMESPACED`].
     pub namespaced: bool,
-    /// Whether a delete has a grace period, as that of a pod: [`Stored::GRACEFUL`].
+    /// Whether a delete has a grace period, like that of a pod: [`Stored::GRACEFUL`].
     pub graceful: bool,
-    /// Whether a PUT without resourceVersion is accepted, else that is 422: [`Stored::UNCONDITIONAL_UPDATE`].
+    /// Whether a PUT without resourceVersion is accepted, otherwise it is 422: [`Stored::UNCONDITIONAL_UPDATE`].
     pub unconditional_update: bool,
-    /// Whether a PUT of an absent object creates it, else that is an error: [`Stored::CREATE_ON_UPDATE`].
+    /// Whether a PUT of an absent object creates it, otherwise it is an error: [`Stored::CREATE_ON_UPDATE`].
     pub create_on_update: bool,
     /// Whether it follows the rules of custom resources: [`Stored::CUSTOM`].
     pub custom: bool,
-    /// Whether `/status` is a resource of its own, so that an update of the object leaves the status as it is: [`Stored::HAS_STATUS`].
+    /// Whether `/status` is a separate subresource, so that an update of the object leaves the status unchanged: [`Stored::HAS_STATUS`].
     pub has_status: bool,
     /// Whether the server counts changes in `metadata.generation`: [`Stored::HAS_GENERATION`].
     pub has_generation: bool,
-    /// Whether a generation that is not counted stays as the create sent it, else it is dropped: [`Stored::KEEPS_GENERATION`].
+    /// Whether a generation that is not counted stays as in the create, otherwise it is dropped: [`Stored::KEEPS_GENERATION`].
     pub keeps_generation: bool,
-    /// Whether a delete is answered with the object that is gone: [`Stored::RETURNS_DELETED`].
+    /// Whether a delete is answered with the removed object: [`Stored::RETURNS_DELETED`].
     pub returns_deleted: bool,
     /// Whether the first delete only marks the object, even if nothing holds it: [`Stored::TERMINATES_FIRST`].
     pub terminates_first: bool,
-    /// Whether a create stores the status that it sends, else that is reset: [`Stored::KEEPS_STATUS_ON_CREATE`].
+    /// Whether a create stores the status in its body, otherwise it is reset: [`Stored::KEEPS_STATUS_ON_CREATE`].
     pub keeps_status_on_create: bool,
     /// The fields that a field selector may name, besides name and namespace: [`Stored::FIELDS`].
     pub fields: &'static [&'static str],
@@ -237,7 +237,7 @@ pub struct TypeDef {
     content: fn(&dyn AnyObject) -> u64,
     /// Reads an object of the type from a manifest, with the fields that the type does not know.
     pub decode: fn(&Manifest) -> Result<(Obj, Problems), Problems>,
-    /// Reads an object of the type from JSON. Fields that the type does not know are passed over.
+    /// Reads an object of the type from JSON. Fields that the type does not know are ignored.
     pub from_value: fn(Value) -> Result<Obj, String>,
     pub(crate) decode_like: fn(Value, &dyn AnyObject) -> Result<Obj, String>,
     type_id: TypeId,
@@ -317,19 +317,19 @@ impl TypeDef {
         }
     }
 
-    /// This registration with what a part of the cluster wants to know of the type; see [`TypeDef::extension`].
+    /// This registration with information on the type for a part of the cluster; see [`TypeDef::extension`].
     #[must_use]
     pub fn with(mut self, extension: impl Any + Send + Sync) -> Self {
         self.extensions.push(Box::new(extension));
         self
     }
 
-    /// What a part of the cluster wants to know of the type, if whoever registered it said so.
+    /// The information on the type for a part of the cluster, if its registration has it.
     pub fn extension<T: Any>(&self) -> Option<&T> {
         self.extensions.iter().find_map(|extension| extension.downcast_ref())
     }
 
-    /// A number that tells this content of an object from others, for the digest of a run.
+    /// A number that distinguishes this content of an object from others, for the digest of a run.
     pub fn content_of(&self, object: &dyn AnyObject) -> u64 {
         content::of_metadata(object.meta()).word((self.content)(object)).finish()
     }
@@ -343,14 +343,14 @@ impl TypeDef {
 /// The types a cluster serves.
 pub struct Registry {
     types: Vec<TypeDef>,
-    /// Room for types that are defined while the cluster runs.
+    /// Slots for types that are defined while the cluster runs.
     late: Box<[OnceLock<TypeDef>]>,
     by_type: FxHashMap<TypeId, (KindId, Option<View>)>,
 }
 
 impl Registry {
-    /// A registry of `types`; a type registered twice counts once. A second Rust type for one Kind takes the place of the first, and has
-    /// the first as a view ([`TypeDef::viewed_as`]): clients of either are served. Panics if it has not.
+    /// A registry of `types`; a type registered twice counts once. A second Rust type for one Kind replaces the first, and has the first as
+    /// a view ([`TypeDef::viewed_as`]): clients of either are served. Panics if it has no such view.
     pub fn new(types: impl IntoIterator<Item = TypeDef>) -> Self {
         let mut registry = Self { types: Vec::new(), late: Box::default(), by_type: FxHashMap::default() };
         for def in types {
@@ -383,8 +383,7 @@ impl Registry {
         self
     }
 
-    /// Adds a type to a cluster that runs already, as a CustomResourceDefinition does. Returns its number, or `None` if there is no room
-    /// left.
+    /// Adds a type to a running cluster, as a CustomResourceDefinition does. Returns its number, or `None` if there is no room left.
     pub fn define(&self, def: TypeDef) -> Option<KindId> {
         let mut def = Some(def);
         let index = self.late.iter().position(|slot| {
@@ -403,7 +402,7 @@ impl Registry {
         self.served::<K>().kind
     }
 
-    /// How clients of `K` are served. Panics as [`Registry::id`] does.
+    /// The way clients of `K` are served. Panics like [`Registry::id`].
     pub fn served<K: Object>(&self) -> Served<K> {
         let (kind, view) = *self
             .by_type
@@ -432,7 +431,7 @@ impl Registry {
         self.types.iter().chain(late).enumerate().map(|(index, def)| (KindId(index as u16), def))
     }
 
-    /// How many types there can be.
+    /// The number of types that there can be.
     pub fn len(&self) -> usize {
         self.types.len() + self.late.len()
     }

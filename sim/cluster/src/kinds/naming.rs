@@ -1,39 +1,39 @@
-//! Names that API servers take: those of objects, of their namespaces, and the keys and values of their labels and annotations (K §1.1).
+//! Names that API servers accept: those of objects, of their namespaces, and the keys and values of their labels and annotations (K §1.1).
 //!
-//! Whoever creates an object under another name is answered with 422. No cluster holds such an object, so that a manifest with one was not
-//! printed by a cluster, or was damaged since.
+//! A create of an object with another name is answered with 422. No cluster holds such an object, so a manifest with one was not printed by
+//! a cluster, or was damaged since.
 
 use kube_machinery::label_selector::{key_faults, value_faults};
 use serde_json::{Map, Value};
 use sim_config::manifest::Manifest;
 use sim_config::{Problem, Problems};
 
-/// What an RFC 1123 label is, as an API server says it to whoever sends another name.
+/// The definition of an RFC 1123 label in an API server's error.
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
                      alphanumeric character, and be no more than 63 characters";
 
-/// What an RFC 1123 subdomain is, as an API server says it to whoever sends another name.
+/// The definition of an RFC 1123 subdomain in an API server's error.
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
                          end with an alphanumeric character, and be no more than 253 characters";
 
-/// A CronJob appends eleven characters to its name for each Job, whose name is a label of its pods.
+/// The error of a CronJob's name: it appends eleven characters for each Job, whose name is a label of its pods.
 const CRON_JOB: &str = "the name of a CronJob must be no more than 52 characters, because its Jobs are called after it";
 
-/// What the keys of labels and annotations are, before it is said what is wrong with this one.
+/// The definition of the keys of labels and annotations, which precedes the error of a key.
 const QUALIFIED: &str = "must be a qualified name";
 
-/// What the values of labels are, before it is said what is wrong with this one.
+/// The definition of the values of labels, which precedes the error of a value.
 const VALUE: &str = "must be empty or a name of at most 63 characters";
 
-/// The labels that an object may have besides its own: those of its pods, and those by which it finds them.
+/// The labels that an object may have: its own, those of its pods, and those by which it selects them.
 const LABELS: [&str; 4] =
     ["metadata.labels", "spec.selector.matchLabels", "spec.template.metadata.labels", "spec.jobTemplate.spec.template.metadata.labels"];
 
-/// The annotations that an object may have, and those of its pods.
+/// The annotations that an object may have: its own, and those of its pods.
 const ANNOTATIONS: [&str; 3] =
     ["metadata.annotations", "spec.template.metadata.annotations", "spec.jobTemplate.spec.template.metadata.annotations"];
 
-/// Whether a text is a part of a DNS name, however long.
+/// Whether a text is a part of a DNS name, regardless of its length.
 pub(crate) fn is_unit(part: &str) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = |byte: Option<&u8>| byte.is_some_and(edge);
@@ -41,13 +41,13 @@ pub(crate) fn is_unit(part: &str) -> bool {
     ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|byte| edge(byte) || *byte == b'-')
 }
 
-/// Why no object of a built-in type may have such a finalizer, if it is a qualified name otherwise; `None` = it may.
+/// The reason why no object of a built-in type may have this finalizer, if it is a qualified name; `None` = it may.
 pub(crate) fn finalizer_fault(finalizer: &str) -> Option<&'static str> {
     let is_standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
     (!is_standard && !finalizer.contains('/')).then_some("name is neither a standard finalizer name nor is it fully qualified")
 }
 
-/// Why no object of a kind may be called so; `None` = it may.
+/// The reason why no object of a kind may have this name; `None` = it may.
 ///
 /// Names are DNS subdomains. Those of namespaces and StatefulSets are DNS labels: they become parts of DNS names (K §1.1).
 pub fn name_fault(kind: &str, name: &str) -> Option<&'static str> {
@@ -58,7 +58,7 @@ pub fn name_fault(kind: &str, name: &str) -> Option<&'static str> {
     }
 }
 
-/// Everything in the metadata of an object for which an API server refuses it: its name, its namespace if it has one, the node that a pod
+/// All problems in the metadata of an object for which an API server refuses it: its name, its namespace if it has one, the node that a pod
 /// names, labels and annotations, also those of its pods.
 pub fn check(manifest: &Manifest, namespaced: bool) -> Problems {
     let mut problems = Problems::new();
@@ -110,13 +110,13 @@ pub fn check(manifest: &Manifest, namespaced: bool) -> Problems {
     problems
 }
 
-/// What stands under a path; nothing if it is no mapping, which is told by whoever decodes it.
+/// The entries under a path; none if it is no mapping, which the decoding reports.
 fn texts<'a>(manifest: &'a Manifest, path: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let found = path.split('.').fold(&manifest.value, |value, step| &value[step]);
     found.as_object().into_iter().flat_map(Map::iter)
 }
 
-/// In the words of an API server's 422.
+/// The problem in the words of an API server's 422.
 fn refused(manifest: &Manifest, path: &str, field: &str, value: &str, why: String) -> Problem {
     let wrong = format!("the {} {:?} is invalid: {field}: Invalid value: {value:?}", manifest.kind, manifest.name);
     manifest.problem(path, wrong, why)

@@ -1,4 +1,4 @@
-//! The types that clients use for what a cluster keeps as another one.
+//! Client types that differ from the stored type of a cluster.
 //!
 //! ```text
 //!   client of K ── body(K) ──►┐                    K is the stored type: nothing is converted, nothing is copied
@@ -26,7 +26,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// `V` for what is stored as `K`.
+    /// The view `V` of objects stored as `K`.
     fn of<K: Object + From<V>, V: Object + for<'a> From<&'a K>>() -> Self {
         Self {
             type_id: TypeId::of::<V>(),
@@ -53,8 +53,8 @@ impl TypeDef {
         }
     }
 
-    /// A stored object as it comes back from a client that reads and writes it as the first view of its type: what only the stored type
-    /// keeps is lost on the way. Types without a view come back as they are.
+    /// A stored object as it comes back from a client that reads and writes it as the first view of its type: anything that only the stored
+    /// type keeps is lost on the way. Types without a view come back unchanged.
     pub(crate) fn through_a_view(&self, object: Obj) -> Obj {
         match self.views.first() {
             Some(view) => (view.to_stored)((view.to_view)(&object)),
@@ -63,7 +63,7 @@ impl TypeDef {
     }
 }
 
-/// How a cluster serves clients of type `K`: under which number, and converted from and to what.
+/// The way a cluster serves clients of type `K`: the number of the stored type, and the conversions from and to it.
 pub struct Served<K> {
     /// The number of the stored type.
     pub kind: KindId,
@@ -84,7 +84,7 @@ impl<K: Object> Served<K> {
         Self { kind, view, objects: PhantomData }
     }
 
-    /// What a client sends, as it is stored.
+    /// Converts a client's object to the stored type.
     pub fn body(&self, object: Arc<K>) -> Obj {
         match &self.view {
             Some(view) => (view.to_stored)(object),
@@ -92,7 +92,7 @@ impl<K: Object> Served<K> {
         }
     }
 
-    /// What is stored, as a client gets it. Panics if the object is of another type, which is a bug of the caller.
+    /// Converts a stored object to the client's type. Panics if the object is of another type, which is a bug of the caller.
     pub fn typed(&self, object: Obj) -> Arc<K> {
         match &self.view {
             Some(view) => typed((view.to_view)(&object)),
@@ -100,7 +100,7 @@ impl<K: Object> Served<K> {
         }
     }
 
-    /// What a watch tells, as a client gets it. Panics as [`typed`](Self::typed) does.
+    /// Converts the event of a watch to the client's type. Panics like [`typed`](Self::typed).
     pub fn event(&self, event: WatchEvent<dyn AnyObject>) -> WatchEvent<K> {
         match event {
             WatchEvent::Added(object) => WatchEvent::Added(self.typed(object)),

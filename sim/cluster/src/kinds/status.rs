@@ -1,7 +1,7 @@
-//! The part of a type's rules that is the same wherever `/status` is a resource of its own. Every file of types beside this one uses it.
+//! The rules that all types with a separate `/status` subresource share. Every file of types beside this one uses them.
 
 /// The items of an `impl Stored` for a type with `/status`: the status is a field of that name, all else is the spec. A new object has the
-/// status `initial`, whatever its creator says of it; without one it keeps what it came with.
+/// status `initial`, whatever its creator sends; without an `initial` it keeps the status in the create.
 #[macro_export]
 macro_rules! status_subresource {
     () => {

@@ -1,4 +1,4 @@
-//! What differs between two states of an object, as sets of paths (K165).
+//! The differences between two states of an object, as sets of paths (K165).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::items;
 use super::path_set::{self, Element, PathSet};
 use super::schema::{Items, ListType, MapType, Rules, TypeRef};
 
-/// What differs between two states of an object. No path is in two of the sets.
+/// The differences between two states of an object. No path is in two of the sets.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Comparison {
     pub(super) removed: PathSet,
@@ -17,14 +17,14 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// What changes from `before` to `after`.
+    /// The differences from `before` to `after`.
     pub(super) fn of(of: &TypeRef, before: &Value, after: &Value) -> Self {
         let mut walk = Walk { path: Vec::new(), found: Self::default() };
         walk.compare(of, Some(before), Some(after));
         walk.found
     }
 
-    /// The same but for what is at or below `paths`.
+    /// The same differences without those at or below `paths`.
     #[must_use]
     pub(super) fn without(self, paths: &PathSet) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Comparison {
         }
     }
 
-    /// What has another value than before, or had none.
+    /// The paths whose values were changed or added.
     pub(super) fn written(&self) -> PathSet {
         self.modified.union(&self.added)
     }
@@ -46,7 +46,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// At least one side is there.
+    /// Compares two values, of which at least one is present.
     fn compare(&mut self, of: &TypeRef, before: Option<&Value>, after: Option<&Value>) {
         let atom = of.atom();
         let shape = |value: Option<&Value>| value.map(|value| atom.shape(value));
@@ -66,14 +66,14 @@ impl Walk {
         }
     }
 
-    /// Compares by the rules of one shape. Returns whether it is compared as a whole.
+    /// Compares by the rules of one shape. Returns whether the values were compared as wholes.
     fn visit(&mut self, rules: Rules<'_>, before: Option<&Value>, after: Option<&Value>) -> bool {
         match rules {
             Rules::Scalar(_) => self.whole(before, after),
             Rules::List(list) => {
                 let items = |value: Option<&'_ Value>| value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default().to_vec();
                 let (was, is) = (items(before), items(after));
-                // Of two empty ones it counts whether they are there.
+                // Two empty values differ if only one is present.
                 if list.items == Items::Atomic || was.is_empty() && is.is_empty() {
                     return self.whole(before, after);
                 }
@@ -128,7 +128,7 @@ impl Walk {
                 of.get(element).map(|items| items.iter().map(|item| (*item).clone()).collect::<Vec<_>>())
             };
             let (was, is) = (items(&old).unwrap_or_default(), items(&new).unwrap_or_default());
-            // Of an item that stands twice only the item is owned, with all of its copies.
+            // If an item is in the list twice, only the item is owned, with all of its copies.
             let at = [self.path.as_slice(), std::slice::from_ref(element)].concat();
             match (was.len(), is.len()) {
                 (0 | 1, 0 | 1) => self.below(element.clone(), &list.element, was.first(), is.first()),

@@ -1,4 +1,4 @@
-//! How the items of lists are told apart (K165).
+//! The identity of list items (K165).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::schema::{Items, ListType};
 /// The element of a path that leads to an item of a list.
 ///
 /// # Errors
-/// Why the item has none: its list is atomic, or a key is missing.
+/// The reason why the item has none: its list is atomic, or a key is missing.
 pub(super) fn element(list: &ListType, child: &Value) -> Result<Element, String> {
     match &list.items {
         Items::Atomic => Err("invalid indexing of non-associative list".to_owned()),
@@ -45,7 +45,7 @@ fn keyed(list: &ListType, keys: &[String], child: &Value) -> Result<Element, Str
     Ok(path_set::item(&found))
 }
 
-/// The items of a list by their elements, in the order in which each element comes first. What has no element is left out.
+/// The items of a list by their elements, in the order in which each element first occurs. Items without an element are left out.
 pub(super) fn by_element<'a>(list: &ListType, items: &'a [Value]) -> Vec<(Element, Vec<&'a Value>)> {
     let mut found: Vec<(Element, Vec<&Value>)> = Vec::new();
     let mut places: BTreeMap<Element, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Who manages which fields of an object: `metadata.managedFields` (K164).
+//! The managers of an object's fields: `metadata.managedFields` (K164).
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, Time};
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::path_set::PathSet;
 
-/// How a manager came by its fields.
+/// The operation by which a manager got its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// By server-side apply: it wants them as they are.
+    /// Server-side apply: the manager wants to keep these values.
     Apply,
-    /// By any other write: it was the last to change them.
+    /// Any other write: the manager was the last to change them.
     Update,
 }
 
-/// Who a manager is. For appliers the version is none of it.
+/// The identity of a manager. For appliers the version does not belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) name: String,
@@ -30,7 +30,7 @@ impl Identity {
         version && (&self.name, self.operation, &self.subresource) == (&other.name, other.operation, &other.subresource)
     }
 
-    /// As conflicts name it.
+    /// The name in the message of a conflict.
     pub(super) fn shown(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
@@ -42,13 +42,13 @@ impl Identity {
         text
     }
 
-    /// By what conflicts order managers.
+    /// The key by which conflicts order managers.
     pub(super) fn order(&self) -> (&str, bool, &str, &str) {
         (&self.name, self.operation == Operation::Update, &self.api_version, &self.subresource)
     }
 }
 
-/// A manager with what it manages.
+/// A manager with the fields that it manages.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Manager {
     pub(super) identity: Identity,
@@ -61,12 +61,12 @@ pub(super) struct Manager {
 pub(crate) struct Managers(pub(super) Vec<Manager>);
 
 impl Managers {
-    /// Whether nobody manages anything.
+    /// Whether there is no manager.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What `metadata.managedFields` says; unset = it is no valid form of it.
+    /// Reads `metadata.managedFields`; unset = it has no valid form.
     pub(crate) fn decode(entries: &[ManagedFieldsEntry]) -> Option<Self> {
         let manager = |entry: &ManagedFieldsEntry| {
             let operation = match entry.operation.as_deref() {
@@ -88,7 +88,7 @@ impl Managers {
         entries.iter().map(manager).collect::<Option<Vec<_>>>().map(Self)
     }
 
-    /// The form of `metadata.managedFields`; unset = nobody manages anything.
+    /// The form of `metadata.managedFields`; unset = there is no manager.
     pub(crate) fn encode(mut self) -> Option<Vec<ManagedFieldsEntry>> {
         self.0.sort_by(|a, b| {
             let key = |manager: &Manager| (manager.identity.operation == Operation::Update, manager.time.map_or(0, Timestamp::as_second));
@@ -126,9 +126,9 @@ impl Managers {
         self.0.iter().fold(PathSet::default(), |all, manager| all.union(&manager.fields))
     }
 
-    /// Joins those that wrote longest ago until no more than ten are left that do not apply.
+    /// Joins the managers with the oldest writes until at most ten are left that do not apply.
     pub(super) fn cap(&mut self) {
-        /// How many managers that do not apply an object has at most.
+        /// The most managers that do not apply of an object.
         const UPDATERS_MAX: usize = 10;
         let mut updaters: Vec<Identity> = self
             .0
@@ -161,12 +161,12 @@ impl Managers {
     }
 }
 
-/// Whether `entries` asks to forget who managed what: an empty list, or one with an empty entry.
+/// Whether `entries` requests to forget the managers: an empty list, or one with an empty entry.
 pub(crate) fn resets(entries: &[ManagedFieldsEntry]) -> bool {
     entries.is_empty() || matches!(entries, [only] if *only == ManagedFieldsEntry::default())
 }
 
-/// Whether two lists say the same but for their times.
+/// Whether two lists differ only in their times.
 pub(crate) fn same_but_times(a: &[ManagedFieldsEntry], b: &[ManagedFieldsEntry]) -> bool {
     fn timeless(entry: &ManagedFieldsEntry) -> [Option<&str>; 5] {
         let ManagedFieldsEntry { api_version, fields_type, manager, operation, subresource, fields_v1: _, time: _ } = entry;
@@ -175,7 +175,7 @@ pub(crate) fn same_but_times(a: &[ManagedFieldsEntry], b: &[ManagedFieldsEntry])
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| timeless(a) == timeless(b) && a.fields_v1 == b.fields_v1)
 }
 
-/// How many bytes the entries take in JSON.
+/// The size of the entries in JSON, in bytes.
 pub(crate) fn size(entries: &[ManagedFieldsEntry]) -> usize {
     entries.iter().map(|entry| serde_json::to_value(entry).map_or(0, |value: Value| value.to_string().len() + 1)).sum()
 }

@@ -1,4 +1,4 @@
-//! An object with what is applied to it, and without what is applied no more (K166).
+//! The merge of an applied object into the stored one, and the removal of fields no longer applied (K166).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use super::items;
 use super::path_set::{self, Element, PathSet};
 use super::schema::{Items, ListType, MapType, Rules, TypeRef};
 
-/// `object` with everything that `applied` names as it is there.
+/// `object` with every field of `applied` set to the value there.
 pub(super) fn merge(of: &TypeRef, object: &Value, applied: &Value) -> Value {
     merged(of, Some(object), Some(applied)).unwrap_or(Value::Null)
 }
 
-/// What comes of both sides, of which at least one is there; unset = nothing is left.
+/// Merges two values, of which at least one is present; unset = nothing is left.
 fn merged(of: &TypeRef, object: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let atom = of.atom();
     let value = applied.or(object)?;
@@ -43,13 +43,13 @@ fn merged(of: &TypeRef, object: Option<&Value>, applied: Option<&Value>) -> Opti
     }
 }
 
-/// The items of both lists. Those that are applied keep their order among each other, and others stay behind what they stood behind, as far
-/// as both is possible.
+/// The items of both lists. Applied items keep their order among each other, and other items stay after those that they followed, as far as
+/// both is possible.
 fn merged_items(list: &ListType, ours: &[Value], theirs: &[Value]) -> Vec<Value> {
     let elements = |items: &[Value]| items.iter().filter_map(|item| items::element(list, item).ok()).collect::<Vec<Element>>();
     let (left, right) = (elements(ours), elements(theirs));
     let values = |items: &[Value]| -> BTreeMap<Element, Value> {
-        // What stands more than once is not merged, but replaced.
+        // Items that occur more than once are not merged, but replaced.
         let one = |(element, items): (Element, Vec<&Value>)| (element, if items.len() == 1 { items[0].clone() } else { Value::Null });
         items::by_element(list, items).into_iter().map(one).collect()
     };
@@ -68,7 +68,7 @@ fn merged_items(list: &ListType, ours: &[Value], theirs: &[Value]) -> Vec<Value>
                 (l, r, next) = (l + 1, r + 1, shared.next());
                 continue;
             }
-            // It is applied, too, but another one is due before it.
+            // The item is applied, too, but another one comes before it.
             if of_right.contains_key(element) && next.is_some_and(|next| next != element) {
                 l += 1;
                 continue;
@@ -97,7 +97,7 @@ fn merged_items(list: &ListType, ours: &[Value], theirs: &[Value]) -> Vec<Value>
     out
 }
 
-/// `value` without what `paths` lead to. A map or list of which nothing is left is null.
+/// `value` without the parts at `paths`. A map or list with nothing left is null.
 pub(super) fn without(of: &TypeRef, value: &Value, paths: &PathSet) -> Value {
     let atom = of.atom();
     match (atom.rules(atom.shape(value)), value) {
@@ -131,7 +131,7 @@ pub(super) fn without(of: &TypeRef, value: &Value, paths: &PathSet) -> Value {
     }
 }
 
-/// The set with every declared field that one of its paths goes on from: such fields are there only for what they hold.
+/// The set, with every declared field that is a prefix of one of its paths added: such fields exist only for their content.
 pub(super) fn with_named_fields(of: &TypeRef, set: &PathSet) -> PathSet {
     let atom = of.atom();
     let declared = |element: &Element| {
@@ -149,17 +149,17 @@ pub(super) fn with_named_fields(of: &TypeRef, set: &PathSet) -> PathSet {
     set.rebuilt(named.into_iter(), |element, below| with_named_fields(&type_below(element).unwrap_or_else(|| any.clone()), below))
 }
 
-/// `merged` without what the manager applied last time, does not apply any more, and nobody else owns.
+/// `merged` without the fields that the manager applied last time, no longer applies, and no other manager owns.
 ///
-/// `last`: what it applied last time; `owned`: what anybody owns now, with what it applies.
+/// `last`: the fields it applied last time; `owned`: the fields that any manager owns now, including those it applies.
 pub(super) fn prune(of: &TypeRef, merged: &Value, last: &PathSet, owned: &PathSet) -> Value {
     let all = |value: &Value| with_named_fields(of, &super::owned::paths(of, value));
     let last = with_named_fields(of, last);
     let everything = all(merged);
     let pruned = without(of, merged, &last);
-    // What is owned comes back, with what it is in.
+    // Owned fields come back, with the parts that contain them.
     let kept = all(&pruned).union(&with_named_fields(of, owned));
     let pruned = without(of, merged, &everything.difference(&kept));
-    // So does what the manager did not apply last time.
+    // So do the fields that the manager did not apply last time.
     without(of, merged, &everything.difference(&all(&pruned)).intersection(&last))
 }

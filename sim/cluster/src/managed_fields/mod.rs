@@ -1,4 +1,4 @@
-//! Server-side apply and the ownership of fields: what structured merge makes of objects, as functions of JSON values (K164 to K167).
+//! Server-side apply and the ownership of fields: structured merge of objects, as functions of JSON values (K164 to K167).
 //!
 //! ```text
 //!   update:  before, after ──► comparison ──► what was written has a new manager, others lose it
@@ -27,16 +27,16 @@ use serde_json::Value;
 pub(crate) use managers::{Managers, Operation, resets, same_but_times, size};
 pub use open_api::FieldTypes;
 
-/// What is known of the fields of a type.
+/// The types of the fields of a type's objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
     of: TypeRef,
     api_version: String,
-    /// An object in which nothing is set.
+    /// An object without any field set.
     empty: Value,
     /// The same for one of its conditions.
     condition: Option<&'static Value>,
-    /// What a write of this kind does not change, whatever it says.
+    /// The fields that a write of this kind never changes.
     ignored: PathSet,
     subresource: String,
 }
@@ -44,22 +44,22 @@ pub(crate) struct Fields {
 /// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
-    /// The manager as messages name it.
+    /// The name of the manager in messages.
     pub(crate) manager: String,
-    /// The field as messages name it.
+    /// The name of the field in messages.
     pub(crate) field: String,
 }
 
-/// What an apply comes to.
+/// The result of an apply.
 #[derive(Debug)]
 pub(crate) struct Applied {
-    /// The object without its managers; unset = it stays as it is.
+    /// The object without its managers; unset = it is unchanged.
     pub(crate) object: Option<Value>,
-    /// Who manages which of its fields then.
+    /// The managers of its fields after the apply.
     pub(crate) managers: Managers,
 }
 
-/// Takes the entries that are declared in `empty` and that `value` lacks.
+/// Adds the entries of `empty` that `value` lacks.
 fn fill(value: &mut Value, empty: &Value) {
     let (Some(fields), Some(empty)) = (value.as_object_mut(), empty.as_object()) else { return };
     for (name, nothing) in empty {
@@ -70,7 +70,7 @@ fn fill(value: &mut Value, empty: &Value) {
     }
 }
 
-/// Metadata that nobody manages.
+/// The metadata that has no manager.
 fn unmanaged() -> PathSet {
     const FIELDS: [&str; 9] =
         ["name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"];
@@ -95,7 +95,8 @@ impl Fields {
         Self { of, api_version, empty, condition, ignored: PathSet::default(), subresource: String::new() }
     }
 
-    /// The same for a write of a subresource, or of the whole if that is empty, that leaves alone what is at or below these paths.
+    /// The same for a write of `subresource`, or of the whole object if that is empty, which does not change the parts at or below the
+    /// paths `ignored`.
     #[must_use]
     pub(crate) fn writing(mut self, subresource: &str, ignored: &[&[&str]]) -> Self {
         self.subresource = subresource.to_owned();
@@ -109,7 +110,7 @@ impl Fields {
         Identity { name: name.to_owned(), operation, api_version, subresource }
     }
 
-    /// An object with everything that has no owner.
+    /// An object with all parts that have no owner.
     fn filled(&self, object: &Value) -> Value {
         let mut object = object.clone();
         fill(&mut object, &self.empty);
@@ -124,12 +125,12 @@ impl Fields {
         Comparison::of(&self.of, &self.filled(before), &self.filled(after)).without(&self.ignored)
     }
 
-    /// `before` as whoever creates an object finds it.
+    /// The state `before` for the creator of an object.
     pub(crate) fn nothing(&self) -> Value {
         serde_json::json!({"apiVersion": self.empty["apiVersion"], "kind": self.empty["kind"]})
     }
 
-    /// Whose the fields are after a write by `name` that is no apply (K164). Both states are without managedFields.
+    /// Updates the owners of fields after a write by `name` that is no apply (K164). Both states are without managedFields.
     pub(crate) fn update(&self, before: &Value, after: &Value, managers: &mut Managers, name: &str, now: Timestamp) {
         let identity = self.identity(name, Operation::Update);
         let comparison = self.compare(before, after);
@@ -149,7 +150,7 @@ impl Fields {
         managers.cap();
     }
 
-    /// What is wrong with a body that is applied; unset = nothing.
+    /// The error of an applied body; unset = it is valid.
     pub(crate) fn fault(&self, applied: &Value) -> Option<String> {
         owned::fault(&self.of, applied)
     }
@@ -168,7 +169,7 @@ impl Fields {
         now: Timestamp,
     ) -> Result<Applied, Vec<Conflict>> {
         if managers.is_empty() {
-            // What is there came from somebody.
+            // Existing fields must have had a manager.
             self.update(&self.empty, live, &mut managers, "before-first-apply", now);
         }
         let identity = self.identity(name, Operation::Apply);
@@ -189,7 +190,7 @@ impl Fields {
         }
         managers.drop_empty();
         let changed = object != *live;
-        // An apply that changes nothing leaves no time.
+        // An apply that changes nothing does not update the time.
         let time = if changed { Some(now) } else { last.and_then(|last| last.time) };
         let fields = fields.difference(&unmanaged());
         if !fields.is_empty() {
@@ -211,7 +212,7 @@ fn conflicts(managers: &Managers, written: &PathSet) -> Vec<Conflict> {
     managers.into_iter().flat_map(of).collect()
 }
 
-/// What is told of conflicts.
+/// The message about conflicts.
 pub(crate) fn conflict_message(conflicts: &[Conflict]) -> String {
     if let [Conflict { manager, field }] = conflicts {
         return format!("Apply failed with 1 conflict: conflict with {manager}: {field}");

@@ -6,13 +6,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSch
 
 use super::schema::{Field, Items, MapType, Scalar, TypeRef};
 
-/// The types of the fields of a custom resource, for server-side apply. A registration that has none
-/// ([`TypeDef::with`](crate::kinds::TypeDef::with)) is of a type whose lists are owned as wholes and whose maps entry by entry.
+/// The types of the fields of a custom resource, for server-side apply. Without them in the registration
+/// ([`TypeDef::with`](crate::kinds::TypeDef::with)), the lists of a type are owned as wholes and its maps entry by entry.
 #[derive(Clone, Debug)]
 pub struct FieldTypes(pub(super) TypeRef);
 
 impl FieldTypes {
-    /// The types of which nothing is known but the metadata.
+    /// Types for which only the metadata is known.
     pub(super) fn open() -> Self {
         Self(TypeRef::of_custom([], Some(TypeRef::any())))
     }

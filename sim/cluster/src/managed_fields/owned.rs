@@ -1,4 +1,4 @@
-//! The paths that an object names, and what is wrong with it by its type (K165).
+//! The paths in an object, and its errors by its type (K165).
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::items;
 use super::path_set::{self, Element, PathSet, show_element};
 use super::schema::{Items, Rules, Scalar, TypeRef};
 
-/// Every path that whoever applies `value` owns.
+/// All paths that an applier of `value` owns.
 pub(super) fn paths(of: &TypeRef, value: &Value) -> PathSet {
     let mut set = PathSet::default();
     walk(of, value, &mut Vec::new(), &mut set);
@@ -50,7 +50,7 @@ fn walk(of: &TypeRef, value: &Value, path: &mut Vec<Element>, set: &mut PathSet)
     }
 }
 
-/// What is wrong with an object that is applied, in the words of the real server; unset = nothing.
+/// The errors of an applied object, in the words of the real server; unset = it is valid.
 pub(super) fn fault(of: &TypeRef, value: &Value) -> Option<String> {
     let mut faults = Vec::new();
     check(of, value, "", &mut faults);
@@ -101,7 +101,7 @@ fn check(of: &TypeRef, value: &Value, path: &str, faults: &mut Vec<(String, Stri
                 let place = format!("{path}.{name}");
                 match map.entry(name) {
                     Some(of) => check(of, field, &place, faults),
-                    // The first is told, and nothing after it.
+                    // Only the first error is reported.
                     None => return faults.push((place, "field not declared in schema".to_owned())),
                 }
             }
@@ -127,7 +127,7 @@ fn type_error(scalar: Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// What Go calls the type of a decoded value.
+/// The type of a decoded value in Go.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,6 +1,6 @@
-//! Sets of paths to fields, in the form in which `fieldsV1` has them (K164).
+//! Sets of paths to fields, in the form of `fieldsV1` (K164).
 //!
-//! An element of a path is its text there: `f:name` a field, `k:{"name":"a"}` the item of a list with these keys, `v:"a"` a member of a
+//! An element of a path is its text there: `f:name` is a field, `k:{"name":"a"}` the item of a list with these keys, `v:"a"` a member of a
 //! set.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(super) fn member(value: &Value) -> Element {
     format!("v:{value}")
 }
 
-/// An element with its JSON as this program writes it.
+/// An element with its JSON in the form that this program writes.
 fn canonical(element: &str) -> Element {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
     let rewritten = match element.split_at_checked(2) {
@@ -40,7 +40,7 @@ fn canonical(element: &str) -> Element {
     rewritten.unwrap_or_else(|| element.to_owned())
 }
 
-/// An element as messages show it: `.name`, `[name="a"]`, `[="a"]`.
+/// An element as shown in messages: `.name`, `[name="a"]`, `[="a"]`.
 pub(super) fn show_element(element: &str) -> String {
     match element.split_at_checked(2) {
         Some(("f:", name)) => format!(".{name}"),
@@ -59,7 +59,7 @@ pub(super) fn show(path: &[Element]) -> String {
     path.iter().map(|element| show_element(element)).collect()
 }
 
-/// A set of paths. That a path is in it says nothing of the paths that it begins with.
+/// A set of paths. A path in it does not imply the prefixes of that path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathSet {
     members: BTreeSet<Element>,
@@ -74,7 +74,7 @@ impl PathSet {
         set
     }
 
-    /// Adds a path; that of the whole object is none.
+    /// Adds a path; the empty path of the whole object is ignored.
     pub(super) fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
@@ -83,7 +83,7 @@ impl PathSet {
         }
     }
 
-    /// Whether no path is in it.
+    /// Whether the set has no path.
     pub(super) fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.values().all(Self::is_empty)
     }
@@ -93,12 +93,12 @@ impl PathSet {
         self.members.contains(element)
     }
 
-    /// What follows `element` in paths that begin with it, unless there are none.
+    /// The rest of the paths that begin with `element`, unless there are none.
     pub(super) fn below(&self, element: &str) -> Option<&Self> {
         self.children.get(element).filter(|set| !set.is_empty())
     }
 
-    /// The elements that paths of this set begin with and go on.
+    /// The elements with which paths of this set begin and do not end.
     pub(super) fn parents(&self) -> impl Iterator<Item = (&Element, &Self)> {
         self.children.iter()
     }
@@ -133,7 +133,7 @@ impl PathSet {
         Self { members: self.members.difference(&other.members).cloned().collect(), children: children.collect() }
     }
 
-    /// Every path that neither is one of `other` nor goes on from one.
+    /// Every path that neither is in `other` nor is below one of its paths.
     #[must_use]
     pub(super) fn without_below(&self, other: &Self) -> Self {
         let rest = |(element, set): (&Element, &Self)| {
@@ -150,7 +150,7 @@ impl PathSet {
         Self { members, children: self.children.iter().map(|(element, set)| (element.clone(), below(element, set))).collect() }
     }
 
-    /// Its paths, those that end first.
+    /// The paths of the set, shorter ones first.
     pub(super) fn paths(&self) -> Vec<Vec<Element>> {
         fn walk(set: &PathSet, path: &mut Vec<Element>, found: &mut Vec<Vec<Element>>) {
             found.extend(set.members.iter().map(|last| [path.as_slice(), std::slice::from_ref(last)].concat()));
@@ -178,7 +178,7 @@ impl PathSet {
         Value::Object(fields)
     }
 
-    /// The set that `fieldsV1` means.
+    /// The set described by `fieldsV1`.
     pub(super) fn of_value(value: &Value) -> Self {
         let mut set = Self::default();
         for (element, below) in value.as_object().into_iter().flatten().filter(|(element, _)| *element != ".") {

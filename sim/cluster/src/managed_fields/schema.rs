@@ -1,28 +1,28 @@
-//! What fields an object may have, and which of its lists and maps are owned item by item (K165).
+//! The permitted fields of an object, and its lists and maps that are owned item by item (K165).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-/// Values that have no parts.
+/// The types of scalar values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Text,
     Number,
     Truth,
-    /// Any of the three others.
+    /// Any of the three other types.
     Any,
 }
 
-/// How the items of a list are told apart.
+/// The identity of a list's items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Items {
-    /// Not at all: the list is owned as a whole.
+    /// None: the list is owned as a whole.
     Atomic,
-    /// By their values: each stands once.
+    /// Their values: each occurs once.
     Set,
-    /// By the values of these fields.
+    /// The values of these fields.
     Keys(Vec<String>),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct ListType {
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) of: TypeRef,
-    /// What a missing key counts as.
+    /// The value that a missing key counts as.
     pub(super) default: Option<Value>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,
     /// The type of entries that are no declared fields; unset = there are none.
     pub(super) element: Option<TypeRef>,
-    /// Whether it is owned as a whole.
+    /// Whether the map is owned as a whole.
     pub(super) atomic: bool,
 }
 
@@ -55,7 +55,7 @@ impl MapType {
     }
 }
 
-/// What a value may be; more than one of these only where nothing is declared.
+/// The permitted kinds of a value; more than one only if nothing is declared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom {
     pub(super) scalar: Option<Scalar>,
@@ -63,18 +63,18 @@ pub(super) struct Atom {
     pub(super) map: Option<MapType>,
 }
 
-/// What a value is treated as.
+/// The kind that a value is treated as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Scalar,
     List,
     Map,
-    /// It says itself what it is, and does not.
+    /// The value should show its kind, and does not.
     Open,
 }
 
 impl Atom {
-    /// What `value` is treated as.
+    /// The kind that `value` is treated as.
     pub(super) fn shape(&self, value: &Value) -> Shape {
         match value {
             Value::Array(_) if self.list.is_some() => Shape::List,
@@ -137,12 +137,12 @@ impl TypeRef {
         Self::inline(Atom { map: Some(map), ..Atom::default() })
     }
 
-    /// As the value is: maps have entries, lists are owned as wholes.
+    /// The kind of the value itself: maps have entries, lists are owned as wholes.
     pub(super) fn any() -> Self {
         Self::Named("any".into())
     }
 
-    /// What a value of this type may be.
+    /// The permitted kinds of a value of this type.
     pub(super) fn atom(&self) -> &Atom {
         match self {
             Self::Inline(atom) => &atom.0,
@@ -166,7 +166,7 @@ impl TypeRef {
     }
 }
 
-/// Paragraphs of a text whose indented lines go on.
+/// The paragraphs of a text, in which indented lines continue the previous one.
 fn paragraphs(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -194,7 +194,7 @@ static DECLARED: LazyLock<BTreeMap<String, Atom>> = LazyLock::new(|| {
     types
 });
 
-/// Objects of built-in Kinds in which nothing is set.
+/// Objects of built-in Kinds without any field set.
 static EMPTY: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let entry = |text: &String| {
         let (kind, json) = text.split_once(' ')?;
@@ -203,18 +203,18 @@ static EMPTY: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     paragraphs(include_str!("empty.txt")).iter().filter_map(entry).collect()
 });
 
-/// An object of a built-in Kind in which nothing is set.
+/// An object of a built-in Kind without any field set.
 pub(super) fn empty(kind: &str) -> Option<&'static Value> {
     EMPTY.get(kind)
 }
 
-/// `Name = type`, or `Name field:type; ...`, with `atomic` after the name of what is owned as a whole.
+/// Reads `Name = type`, or `Name field:type; ...`, with `atomic` after the name of a type that is owned as a whole.
 fn declaration(text: &str) -> (String, Atom) {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     if let Some(alias) = rest.strip_prefix("= ") {
         let atom = match type_of(alias) {
             TypeRef::Inline(atom) => atom.0.clone(),
-            // Only what is open is called by another name.
+            // Only the open type has an alias.
             TypeRef::Named(_) => Atom {
                 scalar: Some(Scalar::Any),
                 list: Some(ListType { element: TypeRef::Named("any_atomic".into()), items: Items::Atomic }),

@@ -1,4 +1,4 @@
-//! Applies and updates by several managers, against owners of leaves that are counted by hand.
+//! Applies and updates by several managers, compared with a model that counts the owners of leaves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ fn lamp() -> Fields {
     Fields::new("Lamp", "example.com/v1".to_owned(), Some(Some(&types)))
 }
 
-/// A part of an object that one value stands in.
+/// A part of an object with one value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Leaf {
     Data(String),
@@ -36,10 +36,10 @@ enum Leaf {
     Order,
 }
 
-/// The leaves of an object, each with its value; of an item and a tag there is nothing but that they are there.
+/// The leaves of an object, each with its value; an item and a tag have no value besides their existence.
 type Leaves = BTreeMap<Leaf, u8>;
 
-/// Counts stand in items: a count without its item is an item, too.
+/// Adds the items of counts: a count is always in an item.
 fn whole(mut leaves: Leaves) -> Leaves {
     let items: Vec<Leaf> =
         leaves.keys().filter_map(|leaf| if let Leaf::Count(name) = leaf { Some(Leaf::Item(name.clone())) } else { None }).collect();
@@ -120,7 +120,7 @@ fn leaf(path: &[String]) -> Option<Leaf> {
 /// The name of a manager, and whether it applies.
 type Who = (String, bool);
 
-/// Who owns which leaves.
+/// The leaves that each manager owns.
 type Owners = BTreeMap<Who, BTreeSet<Leaf>>;
 
 fn owners(managers: &Managers) -> Owners {
@@ -131,7 +131,7 @@ fn owners(managers: &Managers) -> Owners {
     managers.0.iter().map(of).filter(|(_, owned)| !owned.is_empty()).collect()
 }
 
-/// What an object is and who owns it, by the rules as a person would tell them.
+/// An object and its owners, by the rules as a person would state them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     object: Leaves,
@@ -139,7 +139,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whoever wrote a leaf loses it to who writes another value, and everybody loses what goes.
+    /// Takes leaves from their owners if their values have changed, or if they are gone.
     fn lose(&mut self, before: &Leaves) {
         let now = &self.object;
         self.owners.values_mut().for_each(|owned| owned.retain(|leaf| before.get(leaf).is_some() && now.get(leaf) == before.get(leaf)));
@@ -170,7 +170,7 @@ impl Model {
             self.owners.remove(&own).unwrap_or_default().into_iter().filter(|leaf| !applied.contains_key(leaf) && !shared.contains(leaf));
         let before = self.object.clone();
         for leaf in dropped.collect::<Vec<_>>() {
-            // An item goes with all that is in it, even if somebody owns a part of it.
+            // An item is removed with everything in it, even if another manager owns a part of it.
             if let Leaf::Item(name) = &leaf {
                 self.object.remove(&Leaf::Count(name.clone()));
             }
@@ -189,7 +189,7 @@ impl Model {
 enum Write {
     /// A PATCH by server-side apply.
     Apply { name: String, leaves: Leaves, force: bool },
-    /// By a PUT of the object with some leaves set and some gone.
+    /// A PUT of the object with some leaves set and some gone.
     Update { name: String, set: Leaves, gone: BTreeSet<Leaf> },
 }
 
@@ -270,7 +270,7 @@ proptest! {
                             prop_assert_eq!(told, taken.iter().map(|(manager, _)| shown(manager)).collect());
                             prop_assert_eq!(conflicts.len(), taken.len());
                             if was_empty {
-                                // Nothing was stored, so nobody owns anything yet.
+                                // Nothing was stored, so there are no owners yet.
                                 model.owners.clear();
                             }
                         }

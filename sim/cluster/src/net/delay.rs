@@ -33,7 +33,7 @@ pub enum Delay {
     },
 }
 
-/// A [`Delay`] made ready for drawing.
+/// A [`Delay`] prepared for drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     low: f64,
@@ -49,7 +49,7 @@ impl Delay {
         Delay::Lognormal { median: Span::micros(median), p99: Span::micros(p99), max: Span::micros(max) }
     }
 
-    /// Makes the distribution ready for drawing.
+    /// Prepares the distribution for drawing.
     pub fn sampler(self) -> Sampler {
         let us = |span: Span| micros(span.0) as f64;
         match self {

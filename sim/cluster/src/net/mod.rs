@@ -1,15 +1,15 @@
-//! Links: what happens to a message, decided before it travels.
+//! Links: the fate of a message, decided before it travels.
 //!
 //! ```text
 //!  client ──request──► link(client→server) ─► Fate ─► server
 //!         ◄──reply──── link(server→client) ◄─ Fate ◄─
 //! ```
-//! A request and its reply are two messages on two links, so "applied but the answer never came" falls out by itself. They are
-//! bytes of a TCP connection: what is lost is sent again, and nothing is lost for good while the connection lasts (K158).
-//! Faults do not touch links: they add [`Rule`]s, and each link folds the rules that match it when they change.
+//! A request and its reply are two messages on two links, so "applied but the answer never came" needs no special case. They are bytes of a
+//! TCP connection: lost data is sent again, and nothing is lost permanently while the connection lasts (K158). Faults do not touch links:
+//! they add [`Rule`]s, and each link folds the rules that match it when they change.
 //!
-//! The draws of the n-th message on a link depend only on the seed, the link and n: removing one fault from a plan
-//! does not reshuffle the messages of other links.
+//! The draws of the n-th message on a link depend only on the seed, the link and n: removing one fault from a plan does not reshuffle the
+//! messages of other links.
 
 mod delay;
 mod retransmission;
@@ -45,26 +45,25 @@ impl Default for LinkDelays {
     }
 }
 
-/// What becomes of one message.
+/// The fate of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives after the delay, and once more after the second one.
     Deliver {
-        /// From the sending of the message until its arrival.
+        /// Time from the sending of the message until its arrival.
         after: Duration,
         /// The delay of the copy, if there is one.
         again: Option<Duration>,
     },
-    /// The link is cut: ask again when the network has changed ([`Network::on_change`]) and the sender tries again
-    /// ([`Retransmission`]).
+    /// The link is cut: ask again when the network has changed ([`Network::on_change`]) and the sender tries again ([`Retransmission`]).
     Cut,
-    /// It is held: ask again when the network has changed.
+    /// The message is held: ask again when the network has changed.
     Held,
 }
 
-/// How often in a row a message is lost, for a uniform number: at least n times with the n-th power of `chance`.
+/// The number of times in a row that a message is lost, for a uniform number: at least n with the n-th power of `chance`.
 fn losses(chance: f64, uniform: f64) -> u32 {
-    /// By then its connection is dead.
+    /// After this many losses its connection is dead.
     const MOST: u32 = 9;
     let mut reached = chance;
     let mut times = 0;
@@ -74,7 +73,7 @@ fn losses(chance: f64, uniform: f64) -> u32 {
     times
 }
 
-/// The draws that belong to one message: those the link does not use are for whoever handles the message.
+/// The draws for one message: those not used by the link are for the code that handles the message.
 pub type Block = [u64; BLOCK];
 
 struct Link {
@@ -88,7 +87,7 @@ struct Link {
     reorder: (f64, Duration),
     slower: Duration,
     degraded: bool,
-    /// A message that had to be sent again arrives then; none that follows it arrives earlier.
+    /// The time at which a message that had to be sent again arrives; none that follows it arrives earlier.
     blocked_until: SimTime,
 }
 
@@ -98,18 +97,18 @@ pub struct Network {
     healthy: Sampler,
     degraded: Sampler,
     links: FxHashMap<(u32, u32), Link>,
-    /// Each with whether a link that it is about was used since.
+    /// The rules, each with whether a link to which it applies was used since it was added.
     rules: Vec<(RuleId, Rule, bool)>,
     generation: u64,
     waiting: Vec<Waker>,
-    /// How many messages met which fate; for vacuity checks and reports.
+    /// The number of messages with each fate; for vacuity checks and reports.
     pub counts: Counts,
 }
 
-/// What happened to messages so far.
+/// Counts of the fates of messages so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages on links that were neither cut nor held; what meets such a link counts when it gets through.
+    /// Messages on links that were neither cut nor held; those that meet such a link count when they get through.
     pub sent: u64,
     /// Times at which a message met a cut link.
     pub cut: u64,
@@ -117,9 +116,9 @@ pub struct Counts {
     pub lost: u64,
     /// Messages that arrive twice because of a rule ([`Effect::Duplicate`]).
     pub duplicated: u64,
-    /// Delayed so that later ones may overtake.
+    /// Messages that were delayed so that later ones may overtake them.
     pub reordered: u64,
-    /// Held back for a while.
+    /// Times at which a message met a link that holds messages back.
     pub held: u64,
 }
 
@@ -148,7 +147,7 @@ impl Network {
         }
     }
 
-    /// Adds a rule: it holds for what is sent from then on, until it is removed by the number that is returned.
+    /// Adds a rule: it applies to messages sent from then on, until it is removed by the number returned.
     pub fn add(&mut self, rule: Rule) -> RuleId {
         let id = RuleId(self.generation);
         self.rules.push((id, rule, false));
@@ -162,12 +161,12 @@ impl Network {
         self.changed();
     }
 
-    /// Whether a link that an active rule is about was used since it was added.
+    /// Whether a link to which an active rule applies was used since the rule was added.
     pub fn was_met(&self, id: RuleId) -> bool {
         self.rules.iter().any(|(rule, _, met)| *rule == id && *met)
     }
 
-    /// Whether nothing gets from `process` to anybody, or from anybody to it.
+    /// Whether no message gets from `process` to any other, or none from any other to it.
     pub fn is_isolated(&self, process: ProcessId) -> bool {
         self.rules.iter().any(|(_, Rule { from, to, effect }, _)| {
             let all = |one: &Side, other: &Side| *one == Side::Any && other.contains(process);
@@ -175,7 +174,7 @@ impl Network {
         })
     }
 
-    /// Removes every rule, whoever added it, and has those look around who wait for a change.
+    /// Removes every rule, whatever added it, and wakes everything that waits for a change.
     pub fn heal(&mut self) {
         self.rules.clear();
         self.changed();
@@ -186,7 +185,7 @@ impl Network {
         self.wake_waiting();
     }
 
-    /// Has whoever waits for a change look around.
+    /// Wakes everything that waits for a change.
     pub fn wake_waiting(&mut self) {
         for waker in self.waiting.drain(..) {
             waker.wake();
@@ -218,31 +217,31 @@ impl Network {
         link
     }
 
-    /// Changes with each change of the rules.
+    /// A number that changes with each change of the rules.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether no rule is about the messages between `one` and `other`, in either direction.
+    /// Whether no rule applies to the messages between `one` and `other`, in either direction.
     pub fn is_untouched(&self, one: ProcessId, other: ProcessId) -> bool {
         let about = |rule: &Rule, from, to| rule.from.contains(from) && rule.to.contains(to);
         !self.rules.iter().any(|(_, rule, _)| about(rule, one, other) || about(rule, other, one))
     }
 
-    /// The same as [`is_cut`](Self::is_cut) for who only looks: the link counts as unused.
+    /// Like [`is_cut`](Self::is_cut), for observers: the link does not count as used.
     pub fn blocks(&self, from: ProcessId, to: ProcessId) -> bool {
         let stops = |effect| matches!(effect, Effect::Cut | Effect::Hold) || matches!(effect, Effect::Loss(chance) if chance >= 1.0);
         self.rules.iter().any(|(_, rule, _)| stops(rule.effect) && rule.from.contains(from) && rule.to.contains(to))
     }
 
-    /// Whether nothing gets from `from` to `to` at present.
+    /// Whether no message gets from `from` to `to` at present.
     pub fn is_cut(&mut self, from: ProcessId, to: ProcessId) -> bool {
         let link = self.link(from, to);
         link.cut || link.held
     }
 
-    /// Decides the fate of the next message from `from` to `to`, sent at `now`. What meets a cut or a held link takes its draws when it
-    /// gets through.
+    /// Decides the fate of the next message from `from` to `to`, sent at `now`. A message that meets a cut or held link takes its draws
+    /// when it gets through.
     #[inline]
     pub fn send(&mut self, from: ProcessId, to: ProcessId, now: SimTime) -> (Fate, Block) {
         let (healthy, degraded) = (self.healthy, self.degraded);
@@ -297,7 +296,7 @@ impl Link {
             match rule.effect {
                 Effect::Cut => self.cut = true,
                 Effect::Hold => self.held = true,
-                // Where every packet is lost nothing gets through.
+                // If every packet is lost, no message gets through.
                 Effect::Loss(chance) => (self.loss, self.cut) = (self.loss.max(chance), self.cut || chance >= 1.0),
                 Effect::Duplicate { chance, gap } if chance > self.duplicate.0 => self.duplicate = (chance, gap),
                 Effect::Reorder { chance, by } if chance > self.reorder.0 => self.reorder = (chance, by),
@@ -396,7 +395,7 @@ mod tests {
         for (n, expected) in [2_500, 1_250, 625, 312].into_iter().enumerate() {
             assert!(times[n].abs_diff(expected) < expected / 6, "{n}: {times:?}");
         }
-        // What is sent a moment later stands behind it.
+        // A message sent a moment later queues behind it.
         net.remove(id);
         let id = net.add(rule(Effect::Loss(0.999)));
         let Fate::Deliver { after: lost, .. } = net.send(A, B, now).0 else { panic!("it is lost and sent again") };

@@ -1,4 +1,4 @@
-//! What faults do to links.
+//! The effects of faults on links.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::rt::ProcessId;
 /// A set of processes, as one side of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Every process, those included that are added later.
+    /// Every process, including those that are added later.
     Any,
-    /// These processes and nobody else; none if the list is empty.
+    /// These processes and no others; none if the list is empty.
     Only(Vec<ProcessId>),
 }
 
@@ -23,10 +23,10 @@ impl Side {
     }
 }
 
-/// What a rule does to the messages of a link.
+/// The effect of a rule on the messages of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Effect {
-    /// Nothing gets through: what is sent is lost, and sent again until the rule is gone.
+    /// Nothing gets through: messages are lost, and sent again until the rule is gone.
     Cut,
     /// Messages wait on the way, and arrive when the rule is gone.
     Hold,
@@ -36,7 +36,7 @@ pub enum Effect {
     Duplicate {
         /// The probability per message, from 0 to 1; of several rules of a link the largest counts.
         chance: f64,
-        /// Between the two arrivals.
+        /// The time between the two arrivals.
         gap: Duration,
     },
     /// A message is delayed by up to `by` more with this probability, so that later ones overtake it.
@@ -55,11 +55,11 @@ pub enum Effect {
 /// An effect on every link from one set of processes to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The processes that send the messages which the rule is about.
+    /// The processes that send the messages to which the rule applies.
     pub from: Side,
-    /// The processes that the messages are for; the answers of these are messages of another link.
+    /// The processes that receive these messages; their answers are messages of another link.
     pub to: Side,
-    /// What becomes of these messages while the rule is there.
+    /// The effect on these messages while the rule exists.
     pub effect: Effect,
 }
 

@@ -12,7 +12,7 @@ use thiserror::Error;
 /// The name of the first interface of every pod.
 pub const FIRST_NIC: &str = "eth0";
 
-/// What a plugin is called for: one interface of one sandbox of a pod.
+/// The arguments of a plugin call: one interface of one sandbox of a pod.
 ///
 /// The identity of an attachment is the container and the interface; the pod's name and UID are arguments only (K §5.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub struct Attachment {
     pub netns: bool,
 }
 
-/// Why a call of a plugin failed.
+/// The reason why a call of a plugin failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CniError {
-    /// The plugin says no, or cannot reach its daemon.
+    /// The plugin refuses, or cannot reach its daemon.
     #[error("{0}")]
     Refused(Cow<'static, str>),
-    /// The plugin's process was killed before it could print a result. What it had asked for may still come true.
+    /// The plugin's process was killed before it could print a result. Its daemon may still carry out the call.
     #[error("the plugin was killed")]
     Killed,
     /// The kubelet waited no longer than the limit of RunPodSandbox (K §5.1).
@@ -45,26 +45,27 @@ pub enum CniError {
 
 /// A plugin and its daemon.
 ///
-/// The runtime promises what K §5.3 does: ADD once for each attachment, no two calls for one container at the same time (only a DEL that a
-/// fault delays or repeats may meet another one). DEL may come any number of times, without an ADD before it, and after the ADD of a
-/// successor (K131, K132).
+/// The runtime guarantees the same as in K §5.3: ADD once for each attachment, no two calls for one container at the same time (only a DEL
+/// that a fault delays or repeats may overlap with another one). DEL may be called any number of times, without an ADD before it, and after
+/// the ADD of a successor (K131, K132).
 pub trait Cni: Send + Sync + 'static {
     /// Sets an interface up. Returns its addresses, on which the sandbox answers from then on.
     ///
-    /// Dropping the future is the death of the plugin's process: the daemon is not told and goes on with what it was asked for.
+    /// Dropping the future kills the plugin's process: the daemon is not notified and goes on with the call.
     ///
     /// # Errors
     /// The sandbox has no network; the runtime calls DEL to clean up and tries again with another container.
     fn add(&self, attachment: Attachment) -> impl Future<Output = Result<Vec<IpAddr>, CniError>> + Send;
 
-    /// The interfaces of a pod, in the order in which the plugin is called for them; `None` = its networks cannot be told, so it gets none.
-    /// A meta plugin such as Multus has more than the first one.
+    /// The interfaces of a pod, in the order in which the plugin is called for them; `None` = its networks cannot be determined, so it gets
+    /// none. A meta plugin such as Multus has more than the first one.
     fn nics(&self, pod: &Pod) -> Option<Vec<String>> {
         let _ = pod;
         Some(vec![FIRST_NIC.to_owned()])
     }
 
-    /// Gives an interface up. Must end: if the daemon does not answer, with an error. Dropping the future is as in [`Cni::add`].
+    /// Gives an interface up. Must end: if the daemon does not answer, with an error. Dropping the future has the effect described for
+    /// [`Cni::add`].
     ///
     /// # Errors
     /// The runtime calls it again.

@@ -1,4 +1,4 @@
-//! What can go wrong between the container runtime and the plugin.
+//! Faults between the container runtime and the plugin.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use sim_config::draw::{Concern, Draw};
 
 use crate::rt::ProcessId;
 
-/// What goes wrong with a call.
+/// The fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CniFault {
-    /// The runtime believes that DEL succeeded, and it never took place (K §5.2: lost state).
+    /// The runtime believes that DEL succeeded, but it never took place (K §5.2: lost state).
     DelLost,
-    /// The runtime goes on as if DEL had succeeded; it takes place so much later, without a network namespace.
+    /// The runtime goes on as if DEL had succeeded; it takes place this much later, without a network namespace.
     DelLate(Duration),
-    /// A DEL that succeeded is repeated so many times, each so much after the one before (K131).
+    /// A DEL that succeeded is repeated this many times, each this much after the one before (K131).
     DelRepeated(u32, Duration),
-    /// The answer to an ADD reaches the runtime so much later.
+    /// The answer to an ADD reaches the runtime this much later.
     AddSlow(Duration),
-    /// The plugin of an ADD is killed so much after it was called; its daemon goes on (K §5.3).
+    /// The plugin of an ADD is killed this much after it was called; its daemon goes on (K §5.3).
     PluginKilled(Duration),
 }
 
@@ -27,7 +27,7 @@ impl CniFault {
     }
 }
 
-/// A fault that some calls of one runtime have while a fault is on. It draws from a stream of its own.
+/// A fault of some calls of one runtime while the fault is active. It has a separate stream of draws.
 #[derive(Debug)]
 pub(super) struct InjectedCniFault {
     /// The fault of the plan.
@@ -43,7 +43,7 @@ impl InjectedCniFault {
         Self { fault, kind, chance, draw: Draw::new(seed, Concern::World, index) }
     }
 
-    /// Whether it hits the next call.
+    /// Whether the fault hits the next call.
     pub(super) fn hits(&mut self) -> bool {
         self.draw.chance(self.chance)
     }

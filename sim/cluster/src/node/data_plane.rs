@@ -1,6 +1,6 @@
-//! The data plane: which live sandbox answers on which address, and who else does. The ground truth of every claim about addresses in use.
+//! The data plane: the live sandboxes and other hosts that answer on each address. The ground truth of every claim about addresses in use.
 //!
-//! It survives the crash of a kubelet or an agent and every partition, and dies with the host (K §6.4, K137).
+//! It survives the crash of a kubelet or an agent and every partition, and is lost with the host (K §6.4, K137).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Who answers on which address.
+/// The users of each address.
 #[derive(Debug, Default)]
 pub struct DataPlane {
     users: Mutex<BTreeMap<IpAddr, Users>>,
@@ -17,12 +17,12 @@ pub struct DataPlane {
 #[derive(Debug, Default)]
 struct Users {
     sandboxes: Vec<Arc<str>>,
-    /// How many hosts outside the cluster.
+    /// The number of hosts outside the cluster.
     external: u32,
 }
 
 impl DataPlane {
-    /// Whether anybody answers on `address`, a sandbox of this ID aside: what a conflict probe finds (A §5.1 P6).
+    /// Whether anything but the sandbox of this ID answers on `address`: the result of a conflict probe (A §5.1 P6).
     pub fn answers(&self, address: IpAddr, except: Option<&str>) -> bool {
         let other = |sandbox: &Arc<str>| Some(&**sandbox) != except;
         self.users.lock().get(&address).is_some_and(|users| users.external > 0 || users.sandboxes.iter().any(other))
@@ -33,22 +33,22 @@ impl DataPlane {
         self.users.lock().get(&address).map_or_else(Vec::new, |users| users.sandboxes.clone())
     }
 
-    /// A sandbox answers on `address` from now on.
+    /// Makes a sandbox answer on `address` from now on.
     pub(super) fn attach(&self, address: IpAddr, sandbox: &Arc<str>) {
         self.users.lock().entry(address).or_default().sandboxes.push(sandbox.clone());
     }
 
-    /// A sandbox does not answer on `address` any more.
+    /// Stops a sandbox from answering on `address`.
     pub(super) fn detach(&self, address: IpAddr, sandbox: &str) {
         self.change(address, |users| users.sandboxes.retain(|known| &**known != sandbox));
     }
 
-    /// A host outside the cluster begins to use `address`.
+    /// Adds a host outside the cluster that uses `address`.
     pub fn add_external(&self, address: IpAddr) {
         self.users.lock().entry(address).or_default().external += 1;
     }
 
-    /// A host outside the cluster stops using `address`.
+    /// Removes a host outside the cluster that uses `address`.
     pub fn remove_external(&self, address: IpAddr) {
         self.change(address, |users| users.external = users.external.saturating_sub(1));
     }

@@ -1,4 +1,4 @@
-//! Heartbeats of nodes that cost nothing while nobody could tell whether they were sent (K §6.1).
+//! Heartbeats of nodes, which cost nothing while no observer could notice whether they were sent (K §6.1).
 //!
 //! ```text
 //!             start ──► awake: real requests ── lease and status written and seen, nothing in the way ──► resting: nothing is sent
@@ -6,10 +6,10 @@
 //!                         └── a fault touches the way, or the Node is not what its kubelet says ──────────────┘
 //! ```
 //! While a kubelet rests, its lease counts as renewed at each beat of its `HeartbeatSchedule`, a pure function of time. It rests only while
-//! nothing is in the way between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that
-//! begins wakes it, so that what happens to its requests happens to real ones.
+//! there is no obstacle between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that
+//! begins wakes it, so that it affects real requests.
 //!
-//! Kubelets (`actor::kubelet`) send and rest; the node lifecycle controller is the observer; `Cluster` tells of what changes.
+//! Kubelets (`actor::kubelet`) send and rest; the node lifecycle controller is the observer; `Cluster` reports changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -34,19 +34,19 @@ use crate::trace::ProcessChange;
 
 /// The namespace of the leases of nodes.
 pub const LEASES: &str = "kube-node-lease";
-/// How often it posts a status that has not changed.
+/// The interval at which it posts an unchanged status.
 pub const POSTS_EVERY: Duration = Duration::from_secs(300);
-/// How long a lease is valid; written into it, and read by nobody (K §6.1).
+/// The duration of a lease; written into it, and not read by anything (K §6.1).
 pub const LEASE_LASTS: Duration = Duration::from_secs(40);
-/// From a renewal that is not sent until an observer would have seen it.
+/// The time from an unsent renewal until an observer would have seen it.
 pub const SEEN_AFTER: Duration = Duration::from_millis(50);
 
-/// What a kubelet has to have done before it rests.
+/// A condition for a kubelet to rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Renewed its lease, which has this revision since.
+    /// It has renewed its lease, which has this revision since.
     Lease(u64),
-    /// Seen that its Node says what it would write.
+    /// It has seen that its Node has the status that it would write.
     Status,
 }
 
@@ -56,25 +56,25 @@ struct Beat {
     schedule: HeartbeatSchedule,
     /// The revision of its first renewal since it woke.
     renewed: Option<u64>,
-    /// Whether its Node has been as it should be since.
+    /// Whether its Node has been in the right state since it woke.
     posted: bool,
     /// The observers that have seen that renewal.
     seen_by: BTreeSet<ProcessId>,
-    /// Since when it rests.
+    /// The time since which it rests.
     rests: Option<SimTime>,
-    /// When it rested last, from and until.
+    /// The beginning and the end of its last rest.
     rested: Option<(SimTime, SimTime)>,
     waiting: Vec<Waker>,
 }
 
 #[derive(Debug, Default)]
 struct Beats {
-    /// Heartbeats are sent whatever happens.
+    /// Whether heartbeats are always sent.
     always: bool,
     observers: Vec<ProcessId>,
     beats: BTreeMap<ProcessId, Beat>,
     by_node: BTreeMap<Arc<str>, ProcessId>,
-    /// How often somebody woke.
+    /// The number of times that a kubelet woke.
     wakes: u64,
     watching: Vec<Waker>,
 }
@@ -106,19 +106,19 @@ impl Beats {
 pub struct Heartbeats(Mutex<Beats>);
 
 impl Heartbeats {
-    /// Has every heartbeat sent from now on, whether somebody could tell or not: to compare with.
+    /// Makes every heartbeat be sent from now on, whether an observer could notice or not: for comparisons.
     pub fn send_all(&self) {
         self.0.lock().always = true;
     }
 
-    /// Whether anybody has heartbeats.
+    /// Whether there are no heartbeats.
     fn is_idle(&self) -> bool {
         self.0.lock().beats.is_empty()
     }
 
     // ------------------------------------------------------------------------------------------------- for kubelets
 
-    /// A kubelet has started: it is awake.
+    /// Starts the heartbeats of a kubelet that has just started: it is awake.
     pub fn begin(&self, kubelet: ProcessId, node: &Arc<str>, schedule: HeartbeatSchedule, now: SimTime) {
         let mut beats = self.0.lock();
         beats.wake(kubelet, now);
@@ -135,7 +135,7 @@ impl Heartbeats {
         });
     }
 
-    /// A kubelet has done one of the things that let it rest.
+    /// Notes that a kubelet has met one of the conditions for rest.
     pub fn done(&self, cluster: &Cluster, kubelet: ProcessId, part: Part) {
         if let Some(beat) = self.0.lock().beats.get_mut(&kubelet) {
             match part {
@@ -146,7 +146,7 @@ impl Heartbeats {
         self.try_to_rest(cluster, kubelet);
     }
 
-    /// Lets a kubelet rest if everything is done, observers that are there have seen it, its Node is ready, and nothing is in the way.
+    /// Lets a kubelet rest if it has met all conditions, all running observers have seen it, its Node is ready, and there is no obstacle.
     fn try_to_rest(&self, cluster: &Cluster, kubelet: ProcessId) {
         let (node, observers) = {
             let beats = self.0.lock();
@@ -192,7 +192,7 @@ impl Heartbeats {
 
     // ------------------------------------------------------------------------------------------------ for observers
 
-    /// `observer` looks at leases and nodes from now on.
+    /// Adds `observer`, which looks at leases and nodes from now on.
     pub fn observe(&self, observer: ProcessId) {
         let mut beats = self.0.lock();
         if !beats.observers.contains(&observer) {
@@ -200,7 +200,7 @@ impl Heartbeats {
         }
     }
 
-    /// `observer` has seen a lease of `node` with this revision.
+    /// Notes that `observer` has seen a lease of `node` with this revision.
     pub fn seen(&self, cluster: &Cluster, observer: ProcessId, node: &str, revision: u64) {
         let kubelet = {
             let mut beats = self.0.lock();
@@ -214,7 +214,7 @@ impl Heartbeats {
         self.try_to_rest(cluster, kubelet);
     }
 
-    /// Whether the kubelet of `node` rests: it is as healthy as can be.
+    /// Whether the kubelet of `node` rests, so that the node is healthy.
     pub fn is_resting(&self, node: &str) -> bool {
         self.0.lock().of_node(node).is_some_and(|beat| beat.rests.is_some())
     }
@@ -229,12 +229,12 @@ impl Heartbeats {
         [last, earlier.and_then(|earlier| at(SimTime::from_micros(earlier)))]
     }
 
-    /// How often somebody woke so far.
+    /// The number of times that a kubelet woke so far.
     pub fn wakes(&self) -> u64 {
         self.0.lock().wakes
     }
 
-    /// Completes when somebody has woken since there were so many [`Heartbeats::wakes`].
+    /// Completes when a kubelet has woken since [`Heartbeats::wakes`] was `seen`.
     pub async fn woken(&self, seen: u64) {
         poll_fn(|cx| {
             let mut beats = self.0.lock();
@@ -249,7 +249,7 @@ impl Heartbeats {
 
     // --------------------------------------------------------------------------------------------------- for Cluster
 
-    /// A fault may have begun: whoever has something in the way wakes.
+    /// Wakes the kubelets with an obstacle in their way, after a fault may have begun.
     pub fn look_around(&self, cluster: &Cluster) {
         if self.is_idle() {
             return;
@@ -258,7 +258,7 @@ impl Heartbeats {
             let beats = self.0.lock();
             (beats.beats.keys().copied().collect::<Vec<_>>(), beats.observers.clone())
         };
-        // Those that are awake begin anew, too: what they had done before is not what lets them rest.
+        // Kubelets that are awake start anew, too: conditions that they met before do not count.
         let (now, seen) = (cluster.rt.now(), observers_see(cluster, &observers));
         for kubelet in all {
             if !seen || !cluster.is_clear(kubelet, &kinds(cluster)) {
@@ -267,8 +267,8 @@ impl Heartbeats {
         }
     }
 
-    /// A process has stopped, or stands still. An API server takes the way of everybody with it. An observer that is down sees nothing and
-    /// starts without a memory; one that stands still remembers and misses.
+    /// Takes in that a process has stopped, or is paused. Without an API server, all paths may have an obstacle. An observer that is down
+    /// sees nothing and starts without a memory; a paused one has its memory, but misses changes.
     pub fn process_changed(&self, process: ProcessId, change: ProcessChange, is_server: bool, now: SimTime) {
         if !matches!(change, ProcessChange::Crashed | ProcessChange::Panicked | ProcessChange::Paused) || self.is_idle() {
             return;
@@ -281,7 +281,8 @@ impl Heartbeats {
         }
     }
 
-    /// The Node called `name` was written; `None` = it is gone. Its kubelet would find at its next look that it is not what it should be.
+    /// Takes in that the Node called `name` was written; `None` = it is gone. If it is not in the right state, its kubelet wakes, which
+    /// would notice at its next look.
     pub fn node_changed(&self, name: &str, node: Option<&Obj>, now: SimTime) {
         let ready = node.and_then(|node| node.as_any().downcast_ref::<Node>()).and_then(taints::is_ready);
         if ready == Some(true) || self.is_idle() {
@@ -293,7 +294,7 @@ impl Heartbeats {
         }
     }
 
-    /// The object as it would be if every heartbeat was sent; `None` = as it is.
+    /// The object as it would be if every heartbeat were sent; `None` = unchanged.
     pub fn as_if_sent(&self, object: &Obj, now: SimTime) -> Option<Obj> {
         let name = object.meta().name.as_deref()?;
         let beats = self.0.lock();
@@ -311,7 +312,7 @@ impl Heartbeats {
         let ready = |node: &Node| node.status.as_ref()?.conditions.as_ref()?.iter().position(|condition| condition.type_ == "Ready");
         let position = ready(node)?;
         let posted = node.status.as_ref()?.conditions.as_ref()?.get(position)?.last_heartbeat_time.as_ref()?.0;
-        // It was posted whenever so much time had passed since the last post, at the next look.
+        // The status counts as posted at the first look after each such interval since the last post.
         let ago = wall(now).duration_since(posted).as_secs() / POSTS_EVERY.as_secs() as i64;
         if ago < 1 {
             return None;
@@ -333,7 +334,7 @@ fn kinds(cluster: &Cluster) -> [KindId; 2] {
     [cluster.registry.id::<Node>(), cluster.registry.id::<Lease>()]
 }
 
-/// Whether every observer that is there sees what is written.
+/// Whether every running observer sees all writes.
 fn observers_see(cluster: &Cluster, observers: &[ProcessId]) -> bool {
     let sees = |&observer: &ProcessId| cluster.rt.state(observer) == ProcessState::Down || cluster.is_clear(observer, &kinds(cluster));
     observers.iter().all(sees)

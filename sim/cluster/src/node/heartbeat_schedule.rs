@@ -1,4 +1,5 @@
-//! When the heartbeats of a kubelet are due: a pure function of time, which is what makes it possible not to send them (`node::heartbeat`).
+//! The times at which the heartbeats of a kubelet are due: a pure function of time, which makes it possible not to send them
+//! (`node::heartbeat`).
 
 use std::time::Duration;
 
@@ -7,10 +8,10 @@ use sim_config::time::SimTime;
 
 use crate::rt::ProcessId;
 
-/// How often a kubelet renews its lease, and how often it looks at its status (K §6.1).
+/// The interval at which a kubelet renews its lease, and at which it looks at its status (K §6.1).
 pub const RENEWS_EVERY: Duration = Duration::from_secs(10);
 
-/// When a kubelet's heartbeats are due: at the same moments in each of its lives.
+/// The times at which a kubelet's heartbeats are due: the same in each of its lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatSchedule {
     renews: SimTime,
@@ -18,14 +19,14 @@ pub struct HeartbeatSchedule {
 }
 
 impl HeartbeatSchedule {
-    /// That of a kubelet: drawn once, from a stream of its own.
+    /// The schedule of a kubelet: drawn once, from a separate stream.
     pub fn of(seed: u64, kubelet: ProcessId) -> Self {
         let mut draw = Draw::new(seed, Concern::World, 1 << 63 | u64::from(kubelet.0));
         let mut phase = || SimTime::from_micros(draw.below(RENEWS_EVERY.as_micros() as u64));
         Self { renews: phase(), looks: phase() }
     }
 
-    /// One that is due at these moments and each 10 s after them.
+    /// A schedule with these times and every 10 s after them.
     #[cfg(test)]
     pub(super) fn at(renews: SimTime, looks: SimTime) -> Self {
         Self { renews, looks }

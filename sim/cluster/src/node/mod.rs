@@ -1,11 +1,11 @@
-//! Nodes below the kubelet: the data plane, and the container runtime of each node. Parts of the world, not actors: they have no code of
-//! their own that runs, outlive the crash of any process, and die with the machine.
+//! Nodes below the kubelet: the data plane, and the container runtime of each node. They are parts of the world, not actors: they run no
+//! code by themselves, outlive the crash of any process, and are lost with the machine.
 //!
 //! ```text
 //!   kubelet-N ──► ContainerRuntime (on the disk of node-N) ── calls ──► Cni (plugin and daemon)
 //!                        └── which sandbox answers where ──► DataPlane ◄── conflict probes, claims, hosts outside
 //! ```
-//! Kubelets (`actor::kubelet`) carry out what a runtime does; faults use the controls of [`Nodes`] and [`ContainerRuntime`].
+//! Kubelets (`actor::kubelet`) carry out the work of a runtime; faults use the controls of [`Nodes`] and [`ContainerRuntime`].
 
 mod cni;
 mod cni_fault;
@@ -34,9 +34,9 @@ pub use runtime::{GC_EVERY, Owed, SandboxNumber};
 /// The nodes of a cluster.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    /// Who answers on which address.
+    /// The sandboxes and hosts that answer on each address.
     pub data_plane: DataPlane,
-    /// What kubelets tell of themselves.
+    /// The heartbeats of kubelets.
     pub heartbeats: Heartbeats,
     runtimes: Mutex<Vec<Arc<ContainerRuntime>>>,
 }
@@ -57,7 +57,7 @@ impl Nodes {
         self.runtimes.lock().iter().find(|runtime| runtime.kubelet == process).cloned()
     }
 
-    /// `host` loses its power: the network namespaces on it are gone, what is on its disk stays (K §5.5).
+    /// Takes the power from `host`: the network namespaces on it are gone, the data on its disk remains (K §5.5).
     pub fn host_lost(&self, cluster: &Cluster, host: HostId) {
         for runtime in self.runtimes() {
             if runtime.host == host {

@@ -1,4 +1,4 @@
-//! What the container runtimes and kubelets of the cluster say they did: the facts about sandboxes and their addresses (K §5).
+//! Notes of the cluster's container runtimes and kubelets: the facts about sandboxes and their addresses (K §5).
 //!
 //! ```text
 //!  one sandbox:  SandboxStarted ─► AddAsked ─► Attached ─► DelAsked ─► DelDone ─► SandboxGone
@@ -15,8 +15,8 @@ use kube_machinery::{ObjectKey, word_hash};
 use crate::trace::Note;
 use crate::trace::entity::{About, Entity};
 
-/// What happened around a pod on its node. `sandbox` is a container ID, unique in a run. The process that says it is the node's kubelet,
-/// also for what happens while it is down.
+/// An event around a pod on its node. `sandbox` is a container ID, unique in a run. The note comes from the node's kubelet, even for events
+/// while it is down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PodNote {
     /// The runtime has made a sandbox; it has no network yet.
@@ -50,10 +50,10 @@ pub enum PodNote {
         sandbox: Arc<str>,
         /// The name of the interface that has no address.
         nic: Arc<str>,
-        /// Why the interface was not set up.
+        /// The reason why the interface was not set up.
         why: AddFailure,
     },
-    /// The plugin is called with DEL: it has taken the interface down, and lets its addresses go. From here on the sandbox does not answer
+    /// The plugin is called with DEL: it has taken the interface down, and releases its addresses. From here on the sandbox does not answer
     /// on them any more.
     DelAsked {
         /// The container ID of the sandbox, which the runtime may have forgotten.
@@ -72,7 +72,7 @@ pub enum PodNote {
         /// Whether the plugin failed, so that it is called again.
         failed: bool,
     },
-    /// The network namespace of a sandbox is gone, with its interfaces: it answers on nothing any more. Also said when its host dies.
+    /// The network namespace of a sandbox is gone, with its interfaces: it does not answer any more. Also noted when its host goes down.
     SandboxGone {
         /// The container ID of the sandbox.
         sandbox: Arc<str>,
@@ -97,13 +97,13 @@ pub enum PodNote {
     },
 }
 
-/// Why an ADD came to nothing.
+/// The reason why an ADD failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AddFailure {
-    /// The plugin said no.
+    /// The plugin refused the call.
     Refused,
-    /// The plugin's process was killed; what it had asked for may still come true.
+    /// The plugin's process was killed; its daemon may still carry out the call.
     Killed,
     /// The answer came after the kubelet had given the sandbox up.
     TooLate,

@@ -1,4 +1,4 @@
-//! The container runtime of a node: its sandboxes, as it keeps them on disk, and the DELs that it still owes.
+//! The container runtime of a node: its sandboxes, as kept on disk, and the DELs that it still owes.
 //!
 //! It survives the crash of the kubelet and a reboot; the network namespaces survive only the former (K §5.5).
 
@@ -20,15 +20,15 @@ use crate::cluster::Cluster;
 use crate::rt::{HostId, ProcessId};
 use crate::trace::{EventKind, FaultChange};
 
-/// Which sandbox of a node, in the order in which they were made.
+/// The number of a sandbox on its node, in the order of creation.
 pub type SandboxNumber = u64;
 
-/// How far a sandbox is.
+/// The state of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxState {
     /// Its network is being set up.
     Creating,
-    /// The kubelet has given it up, and ADD may still be under way (K §5.1).
+    /// The kubelet has given it up, and ADD may still be in progress (K §5.1).
     Late,
     /// It has its network.
     Ready,
@@ -36,7 +36,7 @@ pub enum SandboxState {
     Dead,
 }
 
-/// A sandbox as it is on disk.
+/// A sandbox as recorded on disk.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     /// The container ID: unique in a run.
@@ -47,24 +47,24 @@ pub struct Sandbox {
     pub pod_uid: Arc<str>,
     /// Its interfaces; none with host network.
     pub nics: Arc<[Arc<str>]>,
-    /// How far it is.
+    /// The state of the sandbox.
     pub state: SandboxState,
     /// Whether its network namespace exists.
     pub netns: bool,
-    /// Whether the runtime has recorded the result of a whole ADD. Without one it does not care whether DEL fails (K §5.3).
+    /// Whether the runtime has recorded the result of a whole ADD. Without one it ignores a failure of DEL (K §5.3).
     pub added: bool,
-    /// The interface for which ADD is under way.
+    /// The interface for which ADD is in progress.
     pub adding: Option<usize>,
     /// The addresses on which it answers, each with the position of its interface.
     pub addresses: Vec<(usize, IpAddr)>,
     /// Whether its containers run.
     pub started: bool,
-    /// When they end by themselves.
+    /// The time at which its containers end without being stopped.
     pub exits_at: SimTime,
 }
 
 impl Sandbox {
-    /// One that is being made for a pod: its network namespace exists, and no ADD has begun.
+    /// A sandbox that is being created for a pod: its network namespace exists, and no ADD has begun.
     pub fn new(id: Arc<str>, pod: ObjectKey, pod_uid: Arc<str>, nics: Arc<[Arc<str>]>) -> Self {
         Self {
             id,
@@ -81,7 +81,7 @@ impl Sandbox {
         }
     }
 
-    /// What the plugin is called with for one of its interfaces.
+    /// The plugin's arguments for one of its interfaces.
     pub fn attachment(&self, nic: &Arc<str>) -> Attachment {
         let Sandbox { id, pod, pod_uid, netns, .. } = self;
         Attachment { container: id.clone(), nic: nic.clone(), pod: pod.clone(), pod_uid: pod_uid.clone(), netns: *netns }
@@ -96,33 +96,33 @@ impl Sandbox {
 /// A DEL that is still to come although the sandbox is forgotten.
 #[derive(Clone, Debug)]
 pub struct Owed {
-    /// Of one sandbox, one after the other.
+    /// The attachments of one sandbox, handled one after the other.
     pub attachments: Vec<Attachment>,
-    /// How many times all of these DELs have yet to succeed.
+    /// The number of times that all of these DELs have yet to succeed.
     pub times: u32,
-    /// From one success until the next time is due; what fails is tried again after [`GC_EVERY`].
+    /// The time from one success until the next time is due; failures are retried after [`GC_EVERY`].
     pub every: Duration,
 }
 
-/// How often the garbage collection of sandboxes comes round, and tries again what failed (K §5.8).
+/// The interval of the garbage collection of sandboxes, which also retries failures (K §5.8).
 pub const GC_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 struct Disk {
     sandboxes: BTreeMap<SandboxNumber, Sandbox>,
     next: SandboxNumber,
-    /// Pods by UID whose containers ended for good, and whether with an error: their records outlive their sandboxes.
+    /// The UIDs of pods whose containers ended and do not start again, and whether with an error: these records outlive their sandboxes.
     ended: BTreeMap<Arc<str>, bool>,
-    /// By time; the number tells apart what is due at the same time.
+    /// The owed DELs by time; the number distinguishes those due at the same time.
     owed: BTreeMap<(SimTime, u64), Owed>,
 }
 
-/// Whether the Node may be registered.
+/// The permission to register the Node.
 #[derive(Debug, Default)]
 struct Registration {
-    /// How many faults keep it away.
+    /// The number of faults that prevent it.
     held: AtomicU32,
-    /// It was kept away, and is to come back.
+    /// Whether it was prevented, and is to be made up for.
     wanted: AtomicBool,
 }
 
@@ -135,7 +135,7 @@ pub struct ContainerRuntime {
     disk: Mutex<Disk>,
     cni_faults: Mutex<Vec<InjectedCniFault>>,
     registration: Registration,
-    /// Where the living kubelet hears of pods whose sandbox died.
+    /// The channel to the running kubelet for the UIDs of pods whose sandbox died.
     events: Mutex<Option<mpsc::UnboundedSender<Arc<str>>>>,
 }
 
@@ -169,7 +169,7 @@ impl ContainerRuntime {
         self.disk.lock().sandboxes.values().cloned().collect()
     }
 
-    /// How many DELs of forgotten sandboxes are still to come.
+    /// The number of DELs of forgotten sandboxes that are still to come.
     pub fn owes(&self) -> usize {
         self.disk.lock().owed.len()
     }
@@ -180,12 +180,12 @@ impl ContainerRuntime {
 
     // ------------------------------------------------------------------------------------------------ its Node
 
-    /// Somebody has deleted the Node, and its kubelet does not register it again until as many have let go of it.
+    /// Keeps the kubelet from registering its deleted Node, until every hold has been released.
     pub fn hold_registration(&self) {
         self.registration.held.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One of them lets go: as if the kubelet was started anew to register.
+    /// Releases one hold: the effect is that of a restart of the kubelet, which registers.
     pub fn release_registration(&self) {
         self.registration.held.fetch_sub(1, Ordering::Relaxed);
         self.registration.wanted.store(true, Ordering::Relaxed);
@@ -196,19 +196,19 @@ impl ContainerRuntime {
         self.registration.held.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether a kubelet that runs is to register its Node, should it be missing.
+    /// Whether a running kubelet has to register its Node if it is missing.
     pub fn wants_registration(&self) -> bool {
         self.registers() && self.registration.wanted.load(Ordering::Relaxed)
     }
 
-    /// The Node is there.
+    /// Notes that the Node exists.
     pub fn has_registered(&self) {
         self.registration.wanted.store(false, Ordering::Relaxed);
     }
 
     // ---------------------------------------------------------------------------------------------- for its kubelet
 
-    /// The events go to a kubelet that has just started.
+    /// Directs the events to a kubelet that has just started.
     pub fn listen(&self) -> mpsc::UnboundedReceiver<Arc<str>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         *self.events.lock() = Some(sender);
@@ -224,7 +224,7 @@ impl ContainerRuntime {
         pods
     }
 
-    /// Keeps a new sandbox.
+    /// Adds a new sandbox.
     pub fn insert(&self, cluster: &Cluster, sandbox: Sandbox) -> SandboxNumber {
         let told = PodNote::SandboxStarted { sandbox: sandbox.id.clone(), pod: sandbox.pod.clone(), uid: sandbox.pod_uid.clone() };
         let number = {
@@ -238,17 +238,17 @@ impl ContainerRuntime {
         number
     }
 
-    /// A sandbox as it is; `None` = it is forgotten.
+    /// The present state of a sandbox; `None` = it is forgotten.
     pub fn get(&self, number: SandboxNumber) -> Option<Sandbox> {
         self.disk.lock().sandboxes.get(&number).cloned()
     }
 
-    /// Reads or changes a sandbox, if it is there.
+    /// Reads or changes a sandbox, if it exists.
     pub fn with<T>(&self, number: SandboxNumber, change: impl FnOnce(&mut Sandbox) -> T) -> Option<T> {
         self.disk.lock().sandboxes.get_mut(&number).map(change)
     }
 
-    /// An interface has its addresses.
+    /// Gives an interface its addresses.
     pub fn attach(&self, cluster: &Cluster, number: SandboxNumber, position: usize, addresses: Vec<IpAddr>) {
         let told = self.with(number, |sandbox| {
             for &address in &addresses {
@@ -262,7 +262,7 @@ impl ContainerRuntime {
         }
     }
 
-    /// An interface is gone.
+    /// Takes the addresses from an interface.
     pub fn detach(&self, cluster: &Cluster, number: SandboxNumber, position: usize) {
         self.with(number, |sandbox| {
             let Sandbox { id, addresses, .. } = sandbox;
@@ -275,7 +275,7 @@ impl ContainerRuntime {
         });
     }
 
-    /// A sandbox is gone, and forgotten.
+    /// Removes a sandbox and forgets it.
     pub fn remove(&self, cluster: &Cluster, number: SandboxNumber) {
         let removed = self.disk.lock().sandboxes.remove(&number);
         if let Some(mut sandbox) = removed {
@@ -292,17 +292,17 @@ impl ContainerRuntime {
         }
     }
 
-    /// The containers of a pod have ended for good.
+    /// Records that the containers of a pod have ended and do not start again.
     pub fn set_ended(&self, uid: &Arc<str>, failed: bool) {
         self.disk.lock().ended.insert(uid.clone(), failed);
     }
 
-    /// Whether the containers of a pod have ended for good, and then whether with an error.
+    /// The final end of a pod's containers: `true` = with an error; `None` = they have not ended, or start again.
     pub fn ended(&self, uid: &str) -> Option<bool> {
         self.disk.lock().ended.get(uid).copied()
     }
 
-    /// A pod is of no interest any more.
+    /// Forgets a pod that has ended.
     pub fn forget_ended(&self, uid: &str) {
         self.disk.lock().ended.remove(uid);
     }
@@ -315,13 +315,13 @@ impl ContainerRuntime {
         disk.owed.insert((at, number), owed);
     }
 
-    /// When the next owed DEL is due.
+    /// The time at which the next owed DEL is due.
     pub fn next_owed(&self) -> Option<SimTime> {
         self.disk.lock().owed.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    /// The next owed DEL that is due by `now`. It stays owed until it is settled, for its kubelet may crash meanwhile: it is tried again
-    /// when garbage collection comes round.
+    /// The next owed DEL that is due by `now`. It stays owed until it is settled, for its kubelet may crash meanwhile: it is retried at the
+    /// next garbage collection.
     pub fn take_owed(&self, now: SimTime) -> Option<((SimTime, u64), Owed)> {
         let mut disk = self.disk.lock();
         let entry = disk.owed.first_entry().filter(|entry| entry.key().0 <= now)?;
@@ -331,7 +331,7 @@ impl ContainerRuntime {
         Some((key, owed))
     }
 
-    /// An owed DEL succeeded.
+    /// Settles an owed DEL that succeeded.
     pub fn settle(&self, key: (SimTime, u64), now: SimTime) {
         let mut disk = self.disk.lock();
         if let Some(mut owed) = disk.owed.remove(&key)
@@ -344,13 +344,13 @@ impl ContainerRuntime {
 
     // --------------------------------------------------------------------------------------------------- for faults
 
-    /// Some calls of the plugin have this fault from now on, until [`ContainerRuntime::clear_cni_fault`].
+    /// Injects this fault into some calls of the plugin, until [`ContainerRuntime::clear_cni_fault`].
     pub fn add_cni_fault(&self, cluster: &Cluster, fault: u32, chance: f64, kind: CniFault) {
         let seed = cluster.lock().seed;
         self.cni_faults.lock().push(InjectedCniFault::new(seed, fault, self.kubelet, chance, kind));
     }
 
-    /// Ends what a fault of the plan injects.
+    /// Ends the injections of a fault of the plan.
     pub fn clear_cni_fault(&self, fault: u32) {
         self.cni_faults.lock().retain(|injected| injected.fault != fault);
     }
@@ -368,8 +368,8 @@ impl ContainerRuntime {
         Some(kind)
     }
 
-    /// The container of a sandbox dies: of those that are ready the `nth`, counted round from the oldest. Its containers die with it; its
-    /// network namespace stays until it is removed (K §5.4). Returns whether there was one.
+    /// Kills the container of a sandbox: the `nth` of the ready ones, counted cyclically from the oldest. The pod's containers die with it;
+    /// its network namespace stays until it is removed (K §5.4). Returns whether there was one.
     pub fn lose_sandbox(&self, cluster: &Cluster, nth: u32) -> bool {
         let told = {
             let mut disk = self.disk.lock();
@@ -386,7 +386,7 @@ impl ContainerRuntime {
         let (started, told) = told;
         let PodNote::PodStopped { uid, .. } = &told else { unreachable!("just made") };
         if let Some(events) = &*self.events.lock() {
-            // A kubelet that is down finds it on the disk.
+            // A kubelet that is down finds the dead sandbox on the disk.
             let _ = events.send(uid.clone());
         }
         if started {
@@ -395,7 +395,7 @@ impl ContainerRuntime {
         true
     }
 
-    /// The machine goes down.
+    /// Takes the power from the machine.
     pub(super) fn lose_power(&self, cluster: &Cluster) {
         let numbers: Vec<SandboxNumber> = self.disk.lock().sandboxes.keys().copied().collect();
         for number in numbers {

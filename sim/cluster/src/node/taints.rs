@@ -1,22 +1,22 @@
-//! Taints of nodes and what pods bear of them (K §6.1, §6.2): one place for the scheduler, the DaemonSet controller, admission, and those
-//! who taint and evict.
+//! Taints of nodes and tolerations of pods (K §6.1, §6.2): shared by the scheduler, the DaemonSet controller, admission, and the
+//! controllers that taint and evict.
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 
-/// On a node whose kubelet says that it is not ready.
+/// The taint of a node whose kubelet reports that it is not ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// On a node whose kubelet has not been heard of for the grace period.
+/// The taint of a node whose kubelet has been silent for the grace period.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// On a node of which somebody promises that it is off (KEP-2268).
+/// The taint of a node that is off, as an operator asserts (KEP-2268).
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// On a node that is cordoned.
+/// The taint of a cordoned node.
 pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// The effect that evicts.
 pub const NO_EXECUTE: &str = "NoExecute";
 /// The effect that only keeps new pods away.
 pub const NO_SCHEDULE: &str = "NoSchedule";
 
-/// Whether a toleration is about a taint.
+/// Whether a toleration matches a taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or("");
     let key = toleration.key.as_deref().unwrap_or("");
@@ -36,24 +36,24 @@ pub fn tolerations_of(pod: &Pod) -> &[Toleration] {
     pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default()
 }
 
-/// Whether a taint keeps a new pod away from its node. `PreferNoSchedule` keeps nobody away.
+/// Whether a taint keeps a new pod away from its node. `PreferNoSchedule` never does.
 pub fn repels(taint: &Taint, tolerations: &[Toleration]) -> bool {
     matches!(taint.effect.as_str(), NO_SCHEDULE | NO_EXECUTE) && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
 }
 
-/// Whether a node has the taint that its machine is off.
+/// Whether a node is marked as out of service.
 pub fn is_out_of_service(node: &Node) -> bool {
     taints_of(node).iter().any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
-/// Whether the condition Ready of a node is True; `None` = it has no such condition.
+/// The value of a node's condition Ready, as True or not; `None` = it has no such condition.
 pub fn is_ready(node: &Node) -> Option<bool> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.status == "True")
 }
 
-/// What the DefaultTolerationSeconds plugin adds to a new pod: it bears [`NOT_READY`] and [`UNREACHABLE`] for so many seconds, unless it
-/// says itself how it bears them (K §6.2).
+/// Adds the tolerations of the DefaultTolerationSeconds plugin to a new pod: it tolerates [`NOT_READY`] and [`UNREACHABLE`] for this many
+/// seconds, unless it has tolerations of them (K §6.2).
 pub fn tolerate_by_default(pod: &mut Pod, seconds: i64) {
     let Some(spec) = &mut pod.spec else { return };
     let about = |toleration: &Toleration, key: &str| {

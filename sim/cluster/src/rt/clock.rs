@@ -7,11 +7,11 @@ use sim_config::time::SimTime;
 /// Wall and monotonic clock of one host: both run at the same rate, the wall clock also has an offset (K §9.2 F1 to F3).
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Since when the present rate holds.
+    /// The time since which the present rate holds.
     since: SimTime,
     /// The monotonic clock at `since`, in microseconds.
     base: u64,
-    /// How much faster than model time, in parts per billion; negative = slower.
+    /// The difference from the rate of model time, in parts per billion; negative = slower.
     drift_ppb: i64,
     /// Wall clock minus true wall time, in microseconds, at `since`. Drift adds to it.
     offset: i64,
@@ -31,7 +31,7 @@ impl Clock {
         Duration::from_micros(self.base + self.run(now))
     }
 
-    /// What the wall clock is ahead of model time at `now`, in microseconds; negative = behind.
+    /// The lead of the wall clock over model time at `now`, in microseconds; negative = behind.
     pub fn wall_ahead(&self, now: SimTime) -> i64 {
         self.offset.saturating_add(self.run(now) as i64 - now.since(self.since).as_micros() as i64)
     }
@@ -52,7 +52,7 @@ impl Clock {
         if self.drift_ppb == 0 { model as u64 } else { (model * (BILLION + i128::from(self.drift_ppb)) / BILLION) as u64 }
     }
 
-    /// How much model time passes while this clock advances by `duration`; rounded up.
+    /// The model time that passes while this clock advances by `duration`; rounded up.
     pub fn to_model(&self, duration: Duration) -> Duration {
         if self.drift_ppb == 0 {
             return duration;
@@ -62,7 +62,7 @@ impl Clock {
         Duration::from_micros(u64::try_from((micros + rate - 1) / rate).unwrap_or(u64::MAX))
     }
 
-    /// Lets the clock run at another rate from `now` on.
+    /// Makes the clock run at another rate from `now` on.
     pub fn set_drift(&mut self, now: SimTime, drift_ppb: i64) {
         assert!(drift_ppb > -1_000_000_000, "a clock does not run backwards");
         let (monotonic, ahead) = (self.monotonic(now), self.wall_ahead(now));

@@ -1,13 +1,13 @@
-//! Which task is polled next, and when time goes on.
+//! The order in which tasks are polled, and the advance of time.
 //!
 //! ```text
 //!   timers ──time goes on to the earliest──► ready ──one is drawn──► poll ──► ready, timers
 //! ```
-//! One task of madsim carries the whole run: a trip of a task through madsim's own queue and timers costs about a thousand instructions,
-//! and this one two hundred. What madsim gives is the context (no clock and no randomness of the machine reaches what runs in it), the
-//! random numbers that decide who is polled next, and the clock, which is moved on with model time.
+//! One task of madsim carries the whole run: a task's way through madsim's own queue and timers costs about a thousand instructions, and
+//! through this executor two hundred. Madsim provides the context (no clock and no randomness of the machine reaches the code that runs in
+//! it), the random numbers that decide which task is polled next, and the clock, which is advanced with model time.
 //!
-//! Time stands still while anything is ready. Whatever is due at one time gets ready at once, and then any order is possible.
+//! Time does not advance while anything is ready. Everything due at one time becomes ready at once, and then any order is possible.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -25,20 +25,20 @@ use super::Rt;
 use super::process::Task;
 use super::timers::{Action, Due, TimerId, Timers};
 
-/// Polls after which a run is taken to be stuck in a loop that never lets time pass.
+/// The number of polls after which a run counts as stuck in a loop that never lets time pass.
 const POLLS_MAX: u64 = 2_000_000_000;
 
-/// Who goes on when its turn comes.
+/// Something that continues when its turn comes.
 enum Ready {
     /// A task of a process.
     Task(Arc<Task>),
-    /// The world's own actions that are due.
+    /// The world's actions that are due.
     Actions,
-    /// Who runs the simulation.
+    /// The main task, which runs the simulation.
     Main,
 }
 
-/// Those who are ready. Tasks put themselves here when they are woken.
+/// The ready tasks and actions. Tasks put themselves here when they are woken.
 #[derive(Default)]
 pub(super) struct Queue {
     ready: Mutex<Vec<Ready>>,
@@ -47,28 +47,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A task of a process is ready.
+    /// Adds a task of a process that is ready.
     pub(super) fn push(&self, task: Arc<Task>) {
         self.ready.lock().push(Ready::Task(task));
     }
 
-    /// There is a new task, and it is ready.
+    /// Adds a new task, which is ready.
     pub(super) fn add_task(&self, task: Arc<Task>) {
         self.live.fetch_add(1, Ordering::Relaxed);
         self.push(task);
     }
 
-    /// A task has ended.
+    /// Notes that a task has ended.
     pub(super) fn forget_task(&self) {
         self.live.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many tasks have not ended.
+    /// The number of tasks that have not ended.
     pub(super) fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Takes out one of those who are ready, each with the same probability.
+    /// Takes out one of the ready items, each with the same probability.
     fn draw(&self, random: &mut GlobalRng) -> Option<Ready> {
         let mut ready = self.ready.lock();
         match ready.len() {
@@ -81,7 +81,7 @@ impl Queue {
     }
 }
 
-/// Wakes who runs the simulation.
+/// Wakes the main task.
 struct MainWaker {
     queue: Arc<Queue>,
     scheduled: AtomicBool,
@@ -103,11 +103,11 @@ impl Wake for MainWaker {
 #[derive(Default)]
 struct Actions {
     due: VecDeque<Action>,
-    /// Whether they are among those who are ready.
+    /// Whether they are among the ready items.
     scheduled: bool,
 }
 
-/// What is ready, and what is due.
+/// The ready items, and the timers.
 pub(super) struct Executor {
     clock: TimeHandle,
     /// Model time in microseconds.
@@ -146,7 +146,7 @@ impl Executor {
         self.polls.store(count, Ordering::Relaxed);
     }
 
-    /// Has the world act as soon as it gets its turn.
+    /// Makes the world act as soon as it gets its turn.
     fn act_soon(&self, action: Action) {
         let mut actions = self.actions.lock();
         actions.due.push_back(action);
@@ -155,7 +155,7 @@ impl Executor {
         }
     }
 
-    /// Carries out what is due, and what that makes due.
+    /// Carries out the due actions, and those that become due by them.
     fn act(&self) {
         loop {
             let mut actions = self.actions.lock();
@@ -169,7 +169,7 @@ impl Executor {
         }
     }
 
-    /// Lets time go on to the earliest timer, and makes ready what is due then.
+    /// Advances time to the earliest timer, and makes everything ready that is due then.
     fn advance(&self, due: &mut Vec<Due>) {
         let at = self.timers.lock().fire(due).expect("something is left to happen, or everybody would wait for ever");
         self.clock.advance(at.since(self.now()));
@@ -182,7 +182,7 @@ impl Executor {
         }
     }
 
-    /// Forgets what is ready and what is due.
+    /// Drops all ready items and timers.
     pub(super) fn clear(&self) {
         // Dropped without the locks: they may hold handles on anything.
         let timers = std::mem::take(&mut *self.timers.lock());
@@ -193,7 +193,7 @@ impl Executor {
 }
 
 impl Rt {
-    /// Runs `main` to its end, and everybody else meanwhile.
+    /// Runs `main` to its end, and all other tasks meanwhile.
     pub(super) fn drive<T>(&self, main: impl Future<Output = T>) -> T {
         let executor = &self.inner.executor;
         let mut random = madsim::rand::thread_rng();
@@ -235,7 +235,7 @@ impl Rt {
         }
     }
 
-    /// Arranges that `waker` is called at `at`, or at once if that has passed. Cannot be undone; a wake too many is harmless.
+    /// Arranges that `waker` is called at `at`, or at once if that has passed. Cannot be undone; an extra wake is harmless.
     pub fn wake_at(&self, waker: &Waker, at: SimTime) {
         if at <= self.now() {
             waker.wake_by_ref();
@@ -244,12 +244,12 @@ impl Rt {
         }
     }
 
-    /// Has `waker` called at `at`, which has not passed. `None` = that time never comes.
+    /// Sets a timer that calls `waker` at `at`, which has not passed. `None` = that time never comes.
     pub(super) fn set_timer(&self, at: SimTime, waker: &Waker) -> Option<TimerId> {
         self.inner.executor.timers.lock().set(at, Due::Wake(waker.clone())).ok()
     }
 
-    /// Has a timer that has not fired call `waker`.
+    /// Makes a timer that has not fired call `waker` instead.
     pub(super) fn wake_instead(&self, timer: TimerId, waker: &Waker) {
         let before = self.inner.executor.timers.lock().wake_instead(timer, waker);
         drop(before);
@@ -280,7 +280,7 @@ mod tests {
         process
     }
 
-    /// In which order three tasks go on, the world acts and the main task goes on, all due at one time.
+    /// The order in which three tasks, the world and the main task go on, all due at one time.
     fn order(seed: u64) -> String {
         run(seed, async |rt| {
             let order = Arc::new(Mutex::new(String::new()));
@@ -307,7 +307,7 @@ mod tests {
             *times.entry(order(seed)).or_insert(0) += 1;
         }
         assert_eq!(times.len(), 120, "{times:?}");
-        // 20 are expected of each; that any has less than 4 or more than 45 would be a chance of 1 in 1,000.
+        // 20 are expected of each; fewer than 4 or more than 45 of any would have a probability of 1 in 1,000.
         assert!(times.values().all(|times| (4..=45).contains(times)), "{times:?}");
         for seed in 0..50 {
             assert_eq!(order(seed), order(seed));
@@ -332,7 +332,7 @@ mod tests {
         });
     }
 
-    /// Polls of a task that polls a sleep of a second at its first poll, and drops it then or keeps it.
+    /// The number of polls of a task that polls a sleep of a second at its first poll, and then drops or keeps it.
     fn polls(keeps: bool) -> u64 {
         run(1, async |rt| {
             let polls = Arc::new(AtomicU64::new(0));
@@ -374,7 +374,7 @@ mod tests {
             rt.spawn(process, task);
             rt.sleep(SECOND).await;
             let waker = waker.lock().take().unwrap();
-            // Once it is woken and then ended, once ended and then woken.
+            // Once the task is woken and then ended, once ended and then woken.
             waker.wake_by_ref();
             rt.crash(process);
             rt.start(process);
@@ -385,7 +385,7 @@ mod tests {
         });
     }
 
-    /// Spawns and arranges more when it is dropped.
+    /// Spawns a task and sets a timer when it is dropped.
     struct Stubborn {
         rt: Rt,
         process: ProcessId,

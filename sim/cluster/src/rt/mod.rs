@@ -2,8 +2,8 @@
 //!
 //! Model time has a resolution of 1 µs.
 //!
-//! Every task belongs to a process (see `process`) and is dropped at once when that process crashes; when a run
-//! ends no task is left. Who is polled when: see `executor`.
+//! Every task belongs to a process (see `process`) and is dropped at once when that process crashes; when a run ends no task is left. For
+//! the order of polls see `executor`.
 
 mod clock;
 mod executor;
@@ -30,7 +30,7 @@ pub use clock::Clock;
 pub use process::{HostId, Main, ProcessId, ProcessState, TaskHandle};
 pub use sleep::{ClockSleep, Sleep};
 
-/// A future in a box that is there before it is made, so that a large one need not be copied into it.
+/// A future in a box that is allocated before the future is made, so that a large one need not be copied into it.
 pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
 }
@@ -50,17 +50,17 @@ struct Inner {
     on_panic: Mutex<Option<OnPanic>>,
 }
 
-/// Told of a panic when its process is already down.
+/// The function that is called on a panic, when its process is already down.
 type OnPanic = Arc<dyn Fn(&Panic) + Send + Sync>;
 
 /// A panic inside a task of a process. The process is down from then on.
 #[derive(Clone, Debug)]
 pub struct Panic {
-    /// Whose task it was.
+    /// The process whose task panicked.
     pub process: ProcessId,
-    /// When it panicked, in model time.
+    /// The time of the panic, in model time.
     pub at: SimTime,
-    /// Where and with which text it panicked, as `file:line: message`; the file as seen from the root of the workspace if it lies in it.
+    /// The location and the text of the panic, as `file:line: message`; the file relative to the root of the workspace if it is inside.
     pub message: String,
     /// Whether the code that panicked belongs to the system under test.
     pub in_core: bool,
@@ -85,15 +85,15 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The file of a panic, from the root of the workspace where it lies in it. Sources of the registry have absolute paths and the workspace's
-/// own relative ones, but for generic code that another package of it compiles: older compilers, 1.91 among them, give that an absolute
-/// path, too.
+/// The file of a panic, relative to the root of the workspace if it is inside. Sources of the registry have absolute paths and the
+/// workspace's own relative ones, except for generic code that another package of it compiles: older compilers, 1.91 among them, give that
+/// an absolute path, too.
 fn from_workspace(file: &str) -> &str {
     let root = env!("CARGO_MANIFEST_DIR").trim_end_matches("sim/cluster");
     file.strip_prefix(root).unwrap_or(file)
 }
 
-/// Installs, once per program, a panic hook that keeps quiet for panics which the runtime catches.
+/// Installs, once per program, a panic hook that is silent on panics caught by the runtime.
 fn quiet_panics() -> impl Drop {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {
@@ -133,7 +133,7 @@ impl Rt {
         }
     }
 
-    /// Model time. It stands still while a task is polled.
+    /// Model time. It does not advance while a task is polled.
     pub fn now(&self) -> SimTime {
         self.inner.executor.now()
     }
@@ -148,7 +148,7 @@ impl Rt {
         self.sleep_until(self.now() + duration)
     }
 
-    /// Ends every task of every process, and forgets what would have happened later: it may hold handles on the world.
+    /// Ends every task of every process, and drops all timers: they may hold handles on the world.
     fn stop(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
         self.inner.executor.clear();
@@ -159,12 +159,12 @@ impl Rt {
         for process in self.inner.processes.iter() {
             process.forget_main();
         }
-        // What tasks did when they were dropped.
+        // Things that tasks did when they were dropped.
         self.inner.executor.clear();
         assert_eq!(self.inner.executor.queue().live(), 0, "a task outlives its run");
     }
 
-    /// Says who is told of panics. Forgotten when the run ends.
+    /// Sets the function to call on panics. Dropped when the run ends.
     pub fn on_panic(&self, told: impl Fn(&Panic) + Send + Sync + 'static) {
         *self.inner.on_panic.lock() = Some(Arc::new(told));
     }

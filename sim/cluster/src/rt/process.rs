@@ -7,8 +7,8 @@
 //!               ▼                │
 //!             down ◄───crash─────┘
 //! ```
-//! A crash drops the state of every task of the process at once. A paused process is not polled; its timers run on
-//! and are noticed when it resumes, as after SIGSTOP or a stop-the-world pause.
+//! A crash drops the state of every task of the process at once. A paused process is not polled; its timers run on and are noticed when it
+//! resumes, as after SIGSTOP or a stop-the-world pause.
 
 use std::fmt;
 use std::future::Future;
@@ -34,24 +34,24 @@ pub struct HostId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessId(pub u32);
 
-/// What a process is doing.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ProcessState {
-    /// Not running; has no memory.
+    /// It does not run, and has no memory.
     Down = 0,
     /// Its tasks are polled when they are due.
     Running = 1,
-    /// Stopped in its tracks; keeps its memory.
+    /// Its tasks are not polled; it keeps its memory.
     Paused = 2,
 }
 
 type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a process does from its start; called with the number of its incarnation (0 at the first start).
+/// The main function of a process; called with the number of its incarnation (0 at the first start).
 pub type Main = Arc<dyn Fn(u32) -> BoxFuture + Send + Sync>;
 
-/// A process. Its tasks look at it on every poll.
+/// A process. Its tasks check it on every poll.
 pub(super) struct Process {
     id: ProcessId,
     name: Arc<str>,
@@ -66,7 +66,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// What a process does may own handles on the world; forgetting it breaks the cycle.
+    /// Drops the main function: it may own handles on the world, so this breaks the cycle.
     pub(super) fn forget_main(&self) {
         let main = self.main.lock().take();
         drop(main);
@@ -76,7 +76,7 @@ impl Process {
 pub(super) struct Host {
     name: Arc<str>,
     clock: Mutex<Clock>,
-    /// Who sleeps by this clock, if its rate may change.
+    /// The wakers of sleeps by this clock, if its rate may change.
     sleepers: Mutex<Option<Vec<Waker>>>,
 }
 
@@ -90,19 +90,19 @@ pub(super) struct Task {
     /// Whether it is in the queue, or parked.
     scheduled: AtomicBool,
     ended: AtomicBool,
-    /// At which model time it was polled last, and how often at that time.
+    /// The model time of the last poll, and the number of polls at that time.
     polled_at: AtomicU64,
     polls: AtomicU32,
-    /// Locked while it is polled; gone for good when the task has ended.
+    /// The future, locked while it is polled; dropped when the task has ended.
     future: Mutex<Option<BoxFuture>>,
 }
 
-/// How often a task is polled at one time before it is taken to spin. Whoever has as much to do without waiting for anything is far from
-/// it.
+/// The number of polls of a task at one time after which it counts as spinning. Tasks with much to do and nothing to wait for stay far
+/// below.
 const SPINS: u32 = 1_000_000;
 
 impl Task {
-    /// Counts a poll. Whether there were too many while time stood still.
+    /// Counts a poll. Returns whether there were too many at one time.
     fn spins(&self, now: SimTime) -> bool {
         let at = now.as_micros();
         if self.polled_at.load(Ordering::Relaxed) != at {
@@ -122,7 +122,7 @@ impl Task {
             return;
         }
         self.queue.forget_task();
-        // A crash has forgotten all tasks of the lives before it.
+        // A crash has dropped all tasks of earlier lives.
         if self.process.incarnation.load(Ordering::Relaxed) == self.incarnation {
             self.process.tasks.lock().remove(self.place);
         }
@@ -137,7 +137,7 @@ impl Task {
 
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
-        // All of a run is on one thread: no need for an atomic exchange.
+        // A run is on one thread: no need for an atomic exchange.
         if !self.scheduled.load(Ordering::Relaxed) {
             self.scheduled.store(true, Ordering::Relaxed);
             self.queue.clone().push(self);
@@ -170,7 +170,7 @@ impl kube_machinery::Task for TaskHandle {
 }
 
 impl Rt {
-    /// Lets a task go on if its process runs.
+    /// Polls a task if its process runs.
     pub(super) fn poll(&self, task: Arc<Task>) {
         if task.has_ended() {
             return;
@@ -185,7 +185,7 @@ impl Rt {
         let Some(future) = slot.as_mut() else { return };
         CATCHING.set(true);
         let poll = if task.spins(self.now()) {
-            // As if it had panicked: whoever goes on like this never lets time pass.
+            // Handled as a panic: a task that goes on like this never lets time pass.
             LAST_PANIC.set(Some((format!("spins: one of its tasks was polled {SPINS} times while no time passed"), true)));
             None
         } else {
@@ -214,7 +214,7 @@ impl Rt {
 }
 
 impl Rt {
-    /// Adds a host with clocks that run as model time does. Names are not checked: two hosts can have the same.
+    /// Adds a host with clocks that run at the rate of model time. Names are not checked: two hosts can have the same.
     pub fn add_host(&self, name: &str) -> HostId {
         HostId(self.inner.hosts.push(Host { name: name.into(), clock: Mutex::default(), sleepers: Mutex::default() }))
     }
@@ -235,7 +235,7 @@ impl Rt {
         id
     }
 
-    /// Says what `process` does when it starts.
+    /// Sets the main function that `process` runs when it starts.
     pub fn set_main<F: Future<Output = ()> + Send + 'static>(&self, process: ProcessId, main: impl Fn(u32) -> F + Send + Sync + 'static) {
         *self.process(process).main.lock() = Some(Arc::new(move |incarnation| Box::pin(main(incarnation))));
     }
@@ -279,18 +279,18 @@ impl Rt {
     pub fn adjust_clock(&self, host: HostId, change: impl FnOnce(&mut Clock, SimTime)) {
         let host = &self.inner.hosts[host.0];
         change(&mut host.clock.lock(), self.now());
-        // Whoever sleeps by the clock has to look at it again.
+        // Sleeps by the clock have to check it again.
         let sleepers = host.sleepers.lock().as_mut().map(std::mem::take).unwrap_or_default();
         sleepers.into_iter().for_each(Waker::wake);
     }
 
-    /// Sleeps by the clock of `host` begin to follow changes of its rate. Costs a little for each of them, so only hosts whose rate
-    /// will change are worth it.
+    /// Makes sleeps by the clock of `host` follow changes of its rate. Each of them costs a little more, so only hosts whose rate will
+    /// change are worth it.
     pub fn follow_clock(&self, host: HostId) {
         self.inner.hosts[host.0].sleepers.lock().get_or_insert_default();
     }
 
-    /// Has `waker` called when the rate of the clock of `host` changes; nothing happens unless it is followed.
+    /// Calls `waker` when the rate of the clock of `host` changes; does nothing unless the clock is followed.
     pub(super) fn on_clock_change(&self, host: HostId, waker: &Waker) {
         if let Some(sleepers) = self.inner.hosts[host.0].sleepers.lock().as_mut()
             && !sleepers.iter().any(|known| known.will_wake(waker))
@@ -308,7 +308,7 @@ impl Rt {
         &self.inner.processes[process.0]
     }
 
-    /// What `process` is doing.
+    /// The state of `process`.
     pub fn state(&self, process: ProcessId) -> ProcessState {
         match self.process(process).state.load(Ordering::Relaxed) {
             0 => ProcessState::Down,
@@ -317,7 +317,7 @@ impl Rt {
         }
     }
 
-    /// How many times `process` has crashed or been stopped.
+    /// The number of times that `process` has crashed or been stopped.
     pub fn incarnation(&self, process: ProcessId) -> u32 {
         self.process(process).incarnation.load(Ordering::Relaxed)
     }
@@ -357,13 +357,13 @@ impl Rt {
         true
     }
 
-    /// Stops `process` in its tracks. Returns whether it was running.
+    /// Pauses `process`. Returns whether it was running.
     pub fn pause(&self, process: ProcessId) -> bool {
         let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
         self.process(process).state.compare_exchange(running, paused, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Lets a paused `process` go on. Returns whether it was paused.
+    /// Resumes a paused `process`. Returns whether it was paused.
     pub fn resume(&self, process: ProcessId) -> bool {
         let process = self.process(process);
         let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
@@ -376,7 +376,7 @@ impl Rt {
         resumed
     }
 
-    /// Runs `future` as a task of `process`. A process that is down runs nothing: the future is dropped.
+    /// Runs `future` as a task of `process`. If the process is down, the future is dropped.
     pub fn spawn(&self, process: ProcessId, future: impl Future<Output = ()> + Send + 'static) -> TaskHandle {
         let process = self.process(process);
         let queue = self.inner.executor.queue();
@@ -510,7 +510,7 @@ mod tests {
             rt.pause(process);
             rt.spawn(process, std::future::pending());
             rt.sleep(SECOND).await;
-            // The run can only come to its end when no task is left.
+            // The run can only end when no task is left.
             rt.crash(process);
         });
     }

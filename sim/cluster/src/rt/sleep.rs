@@ -15,7 +15,7 @@ use super::{HostId, ProcessId, Rt};
 pub struct Sleep {
     rt: Rt,
     at: SimTime,
-    /// Since the first poll, unless its time had come or never comes. It has fired when its time has come.
+    /// The timer, from the first poll on, unless the time had come or never comes. It has fired when the time has come.
     timer: Option<TimerId>,
 }
 
@@ -40,7 +40,7 @@ impl Future for Sleep {
     }
 }
 
-/// Nobody is woken for a sleep that nobody waits for any more.
+/// A dropped sleep wakes no task.
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(timer) = self.timer
@@ -51,7 +51,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Completes when the monotonic clock of a host has advanced so far, whatever rate it runs at by then. See [`Rt::sleep_by_clock`].
+/// Completes when the monotonic clock of a host has advanced this far, whatever its rate is by then. See [`Rt::sleep_by_clock`].
 #[must_use = "a sleep does nothing until it is awaited"]
 pub struct ClockSleep {
     host: HostId,
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_sleep_follows_a_clock_whose_rate_changes_meanwhile() {
-        /// Sleeps 30 s while the clock runs at another rate from 10 s to 20 s; when it ends.
+        /// Sleeps 30 s while the clock runs at another rate from 10 s to 20 s. Returns the time of the end.
         fn ends(ppb: i64, follows: bool) -> Duration {
             super::super::run(1, async |rt| {
                 let process = rt.add_process(rt.add_host("node"), "sleeper");
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(ends(0, true), secs(30));
         assert_eq!(ends(500_000_000, true), secs(25));
         assert_eq!(ends(-500_000_000, true), secs(35));
-        // A host that is not followed wakes up late by its own clock, but never early.
+        // A host whose clock is not followed wakes up late by its own clock, but never early.
         assert_eq!(ends(500_000_000, false), secs(30));
         assert_eq!(ends(-500_000_000, false), secs(35));
     }

@@ -11,7 +11,7 @@ const CHUNKS: usize = 29;
 
 type Chunk<T> = Box<[OnceLock<T>]>;
 
-/// Entries are never moved or removed, so a reader needs no lock: every message looks at some process.
+/// A table whose entries are never moved or removed, so a reader needs no lock: every message looks up some process.
 pub(super) struct Table<T> {
     chunks: [OnceLock<Chunk<T>>; CHUNKS],
     len: AtomicUsize,
@@ -23,7 +23,7 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// Which chunk holds an entry, and where in it.
+/// The chunk that holds an entry, and the offset in it.
 fn place(index: usize) -> (usize, usize) {
     let chunk = (index / FIRST + 1).ilog2() as usize;
     (chunk, index - FIRST * ((1 << chunk) - 1))
@@ -39,7 +39,7 @@ impl<T> Table<T> {
         index as u32
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
@@ -53,7 +53,7 @@ impl<T> Table<T> {
 impl<T> Index<u32> for Table<T> {
     type Output = T;
 
-    /// Panics if there is no entry with this number, which is a bug of the caller.
+    /// The entry with this number. Panics if there is none, which is a bug of the caller.
     fn index(&self, index: u32) -> &T {
         let (chunk, offset) = place(index as usize);
         let entry = self.chunks[chunk].get().and_then(|entries| entries[offset].get());

@@ -1,4 +1,4 @@
-//! What is due when.
+//! The timers of a run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,29 +7,29 @@ use std::task::Waker;
 use sim_config::time::SimTime;
 use slab::Slab;
 
-/// Later than this nothing is due any more, in microseconds: 2,284 years.
+/// The latest time at which anything can be due, in microseconds: 2,284 years.
 const HORIZON: u64 = (1 << 56) - 1;
-/// What is due within so many microseconds is due soon.
+/// The number of microseconds within which a timer is due soon.
 const SOON: u64 = 100_000;
-/// From so many cancelled timers on it is worth clearing them away.
+/// The number of cancelled timers from which on it is worth clearing them away.
 const CLEARED: usize = 64;
 
 /// Something that the world itself does at a time.
 pub(super) type Action = Box<dyn FnOnce() + Send>;
 
-/// What happens when a timer fires.
+/// The effect of a timer.
 pub(super) enum Due {
-    /// A task goes on.
+    /// Wakes a task, which continues.
     Wake(Waker),
-    /// The world itself acts, on behalf of no process.
+    /// The world itself acts, not for any process.
     Act(Action),
 }
 
-/// A timer that has not fired yet. It means nothing once its time has come.
+/// A timer that has not fired yet. Not valid after it has fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimerId(u32);
 
-/// Time, order among those of one time, and place: one number, because comparing numbers is most of what a heap does.
+/// Time, order among those of one time, and place: one number, because comparing numbers is most of a heap's work.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u128);
 
@@ -52,24 +52,24 @@ impl Key {
 /// Setting and firing cost O(log n). Cancelling costs O(1): the key stays in the heap until its time comes, or until most of the heap are
 /// such keys.
 ///
-/// Most timers are messages on their way, due within milliseconds; most of those that wait are time-outs that will be cancelled. In heaps
-/// apart the former need not pass the latter on their way in and out.
+/// Most timers are messages on their way, due within milliseconds; most of those that wait are time-outs that will be cancelled. With two
+/// heaps the former need not pass the latter on their way in and out.
 #[derive(Default)]
 pub(super) struct Timers {
-    /// Those that were due soon when they were set.
+    /// The timers that were due soon when they were set.
     soon: BinaryHeap<Reverse<Key>>,
-    /// Those that were due [`SOON`] microseconds or more after the last firing when they were set.
+    /// The timers that were due [`SOON`] microseconds or more after the last firing when they were set.
     later: BinaryHeap<Reverse<Key>>,
-    /// When timers fired last, in microseconds.
+    /// The time of the last firing, in microseconds.
     fired: u64,
-    /// By place; nothing for a timer that was cancelled.
+    /// The effects by place; nothing for a cancelled timer.
     due: Slab<Option<Due>>,
     cancelled: usize,
     sequence: u64,
 }
 
 impl Timers {
-    /// Sets a timer. What was due comes back if its time never comes.
+    /// Sets a timer. Returns `due` if its time never comes.
     pub(super) fn set(&mut self, at: SimTime, due: Due) -> Result<TimerId, Due> {
         if at.as_micros() > HORIZON {
             return Err(due);
@@ -81,7 +81,7 @@ impl Timers {
         Ok(TimerId(place))
     }
 
-    /// Has a timer that has not fired wake somebody else; the one whom it would have woken.
+    /// Makes a timer that has not fired wake another task. Returns the previous effect.
     pub(super) fn wake_instead(&mut self, timer: TimerId, waker: &Waker) -> Option<Due> {
         match self.due.get_mut(timer.0 as usize) {
             Some(Some(Due::Wake(known))) if known.will_wake(waker) => None,
@@ -90,7 +90,7 @@ impl Timers {
         }
     }
 
-    /// Cancels a timer that has not fired; what was due.
+    /// Cancels a timer that has not fired. Returns its effect.
     pub(super) fn cancel(&mut self, timer: TimerId) -> Option<Due> {
         let due = self.due.get_mut(timer.0 as usize)?.take()?;
         self.cancelled += 1;
@@ -110,12 +110,12 @@ impl Timers {
         Some(due)
     }
 
-    /// How many there are, those that were cancelled and not cleared away included.
+    /// The number of timers, including those that were cancelled and not cleared away.
     fn len(&self) -> usize {
         self.soon.len() + self.later.len()
     }
 
-    /// The heap whose first timer is due first, and that timer.
+    /// The heap whose first timer is the earliest, and that timer.
     fn first(&mut self) -> Option<(&mut BinaryHeap<Reverse<Key>>, Key)> {
         let (soon, later) = (self.soon.peek().map(|first| first.0), self.later.peek().map(|first| first.0));
         match (soon, later) {
@@ -125,7 +125,7 @@ impl Timers {
         }
     }
 
-    /// Takes out all timers of the earliest time at which one fires, in their order, and tells that time. `None` = there is none.
+    /// Takes out all timers of the earliest time at which one fires, in their order, and returns that time. `None` = there is none.
     pub(super) fn fire(&mut self, into: &mut Vec<Due>) -> Option<SimTime> {
         let mut fires = None;
         while let Some((heap, key)) = self.first()
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// Sets a timer, cancels the n-th that is set, or fires what is due next.
+    /// Sets a timer, cancels the n-th that is set, or fires the next ones.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Set(u64),
@@ -203,7 +203,7 @@ mod tests {
                         prop_assert_eq!(std::mem::take(&mut *fired.lock()), expected);
                     }
                 }
-                // What was cancelled never outweighs the rest for long.
+                // Cancelled timers never outnumber the rest for long.
                 prop_assert!(timers.len() <= 2 * plain.len() + CLEARED);
             }
             prop_assert!(plain.is_empty() && timers.len() == 0 && timers.due.is_empty());

@@ -1,4 +1,4 @@
-//! The budget of events of a run, and who spins when it is spent.
+//! The budget of events of a run, and the processes that spin when it is spent.
 
 use std::task::{Context, Waker};
 
@@ -9,40 +9,40 @@ use super::{Event, EventKind};
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
 
-/// How many events after the budget are looked at to see who spins.
+/// The number of events after the budget that are examined to find the processes that spin.
 const WATCHED: u64 = 2_000;
 
-/// How many events a run may have. Until they are spent this costs a comparison an event.
+/// The number of events that a run may have. Until they are spent this costs one comparison per event.
 pub(super) struct EventBudget {
-    /// The number of the event that is looked at next.
+    /// The number of the event that is examined next.
     next: u64,
     spin: Spin,
     waker: Option<Waker>,
 }
 
-/// What the run did when it had spent its events.
+/// The activity of a run that had spent its events.
 #[derive(Clone, Debug, Default)]
 pub struct Spin {
-    /// When the budget was spent.
+    /// The time at which the budget was spent.
     pub from: SimTime,
-    /// When the last of the events came that were looked at.
+    /// The time of the last of the examined events.
     pub until: SimTime,
-    /// How many events were looked at.
+    /// The number of events that were examined.
     pub events: u64,
-    /// Whose they are: the busiest process first.
+    /// The processes of these events, the busiest first.
     pub busy: Vec<Busy>,
 }
 
-/// What one process did meanwhile.
+/// The activity of one process meanwhile.
 #[derive(Clone, Debug)]
 pub struct Busy {
     /// The process whose events these are.
     pub process: ProcessId,
-    /// How many of the events are its own.
+    /// The number of these events that are its own.
     pub events: u64,
-    /// What it asked of API servers, and how often: the most frequent first.
+    /// Its requests to API servers, with the number of each: the most frequent first.
     pub requests: Vec<(Verb, KindId, u64)>,
-    /// What it said last.
+    /// The last note that it made.
     pub said: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl EventBudget {
         Self { next: max.saturating_add(1), spin: Spin::default(), waker: None }
     }
 
-    /// Whether the event with this number is one to [`look`](Self::look) at.
+    /// Whether the event with this number has to be [examined](Self::look).
     pub(super) fn wants(&self, number: u64) -> bool {
         number >= self.next
     }
@@ -86,7 +86,7 @@ impl EventBudget {
         }
     }
 
-    /// Whether it is known who spins; until then the task of `context` is woken when it is.
+    /// Whether the processes that spin are known; until then the task of `context` is woken when they are.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> bool {
         let known = self.spin.events == WATCHED;
         if !known {
@@ -95,7 +95,7 @@ impl EventBudget {
         known
     }
 
-    /// Who spins, as far as it is known, if the budget is spent.
+    /// The spinning processes as far as they are known, if the budget is spent.
     pub(super) fn spent(&self) -> Option<Spin> {
         let mut spin = Some(&self.spin).filter(|spin| spin.events > 0)?.clone();
         spin.busy.sort_by_key(|busy| (std::cmp::Reverse(busy.events), busy.process));

@@ -1,6 +1,6 @@
-//! Coverage points: which rows of decision tables, rules, reasons and errors of the system under test a run reached.
+//! Coverage points: the rows of decision tables, rules, reasons and errors of the system under test that a run reached.
 //!
-//! They are no events: the digest does not have them, and nobody listens.
+//! They are not events: they do not enter the digest, and no listener sees them.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-/// A point that runs can reach. Only names that the program has itself, so that reaching it costs no text.
+/// A point that runs can reach. It consists of static names, so that reaching it needs no text to be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoveragePoint {
-    /// What it is one of, after the system: `counter/refused` for the errors of a call.
+    /// The group of the point, after the system: `counter/refused` for the errors of a call.
     pub group: &'static str,
-    /// Its name in there.
+    /// Its name in the group.
     pub name: &'static str,
 }
 
@@ -23,7 +23,8 @@ impl fmt::Display for CoveragePoint {
     }
 }
 
-/// A function that names the variants of an enumeration for coverage, and the list of all names: one that is left out does not compile.
+/// Declares a function that names the variants of an enumeration for coverage, and the list of all names: one that is left out does not
+/// compile.
 #[macro_export]
 macro_rules! coverage_names {
     ($(#[$about:meta])* $function:ident, $all:ident: $of:ty { $($variant:pat => $name:literal,)* }) => {
@@ -38,29 +39,29 @@ macro_rules! coverage_names {
     };
 }
 
-/// How often a run came by a point.
+/// The number of times that a run reached a point.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     all: u32,
-    /// Those while a fault was active.
+    /// The number of times while a fault was active.
     under_faults: u32,
 }
 
-/// The points that a run reached, and how often.
+/// The points that a run reached, with the number of times.
 #[derive(Debug, Default)]
 pub struct Coverage {
     points: FxHashMap<CoveragePoint, Times>,
-    /// How many faults are active that end some time after they begin.
+    /// The number of active faults that are not instantaneous.
     active: u32,
-    /// Until when a fault that is over at once counts as active.
+    /// The time until which an instantaneous fault counts as active.
     brief: Option<SimTime>,
 }
 
-/// For how long a fault that is over at once counts as active: what comes of it comes later.
+/// The time for which an instantaneous fault counts as active: its consequences come later.
 pub const BRIEF: Duration = Duration::from_secs(1);
 
 impl Coverage {
-    /// The run reaches `point` at `now`.
+    /// Records that the run reaches `point` at `now`.
     pub fn reach(&mut self, point: CoveragePoint, now: SimTime) {
         let is_under_faults = self.active > 0 || self.brief.is_some_and(|until| now <= until);
         let times = self.points.entry(point).or_default();
@@ -68,7 +69,7 @@ impl Coverage {
         times.under_faults = times.under_faults.saturating_add(u32::from(is_under_faults));
     }
 
-    /// A fault begins at `now`. `lasts`: whether it ends later, and [`fault_ends`](Self::fault_ends) is called then.
+    /// Records that a fault begins at `now`. `lasts`: whether it ends later, and [`fault_ends`](Self::fault_ends) is called then.
     pub fn fault_begins(&mut self, now: SimTime, lasts: bool) {
         if lasts {
             self.active += 1;
@@ -77,9 +78,9 @@ impl Coverage {
         }
     }
 
-    /// A fault ends that was said to last when it began.
+    /// Records the end of a fault that was recorded as lasting.
     pub fn fault_ends(&mut self) {
-        // Who records in another one's place from then on has not seen it begin.
+        // A recorder that replaces another one from then on has not seen the beginning.
         self.active = self.active.saturating_sub(1);
     }
 
@@ -91,12 +92,12 @@ impl Coverage {
         points
     }
 
-    /// All that it reached, sorted.
+    /// All points that the run reached, sorted.
     pub fn sorted(&self) -> Vec<CoveragePoint> {
         self.counts().into_iter().map(|(point, _)| point).collect()
     }
 
-    /// All that it reached, sorted, and how often it came by.
+    /// All points that the run reached, sorted, with the number of times.
     pub fn counts(&self) -> Vec<(CoveragePoint, u32)> {
         let mut counts: Vec<(CoveragePoint, u32)> = self.points.iter().map(|(point, times)| (*point, times.all)).collect();
         counts.sort_unstable();

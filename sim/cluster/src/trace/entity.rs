@@ -1,4 +1,4 @@
-//! What events are about: addresses, allocations, pods, objects.
+//! The subjects of events: addresses, allocations, pods, objects.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,12 +10,12 @@ use kube_machinery::address::AddressKey;
 
 use crate::kinds::KindId;
 
-/// Something that a person may want to follow through a run.
+/// Something that a reader may want to follow through a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entity {
-    /// An address, whatever its spelling.
+    /// An address, regardless of its spelling.
     Address(AddressKey),
-    /// An allocation: the right of one sandbox to an address. Unique in a run.
+    /// An allocation: the entitlement of one sandbox to an address. Unique in a run.
     Allocation(Arc<str>),
     /// A pod, as `NAMESPACE/NAME`.
     Pod(Arc<str>),
@@ -45,54 +45,54 @@ impl Entity {
     }
 }
 
-/// Where an actor stands with what it says it did.
+/// The position of a note relative to the operations of its actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// An operation of the actor begins: what it asks for until the end is for the sake of it.
+    /// An operation of the actor begins: its requests until the end belong to it.
     Begins,
-    /// An operation of the actor ends: the last that is open and about one of the same entities.
+    /// An operation of the actor ends: the last open one that is about one of the same entities.
     Ends,
-    /// It is said within an operation or outside of any, and neither begins nor ends one.
+    /// The note is made within an operation or outside of any, and neither begins nor ends one.
     Passes,
 }
 
-/// What a note is about. See [`Note::about`](super::Note::about).
+/// The subject of a note. See [`Note::about`](super::Note::about).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// The entities it names. They belong together: the allocation to its address and its pod.
     pub entities: Vec<Entity>,
-    /// Whether an operation begins or ends with it.
+    /// The beginning or the end of an operation, if the note is one.
     pub stage: Stage,
 }
 
 impl About {
-    /// About these entities, and no operation begins or ends.
+    /// A note about these entities, with which no operation begins or ends.
     pub fn passing(entities: impl Into<Vec<Entity>>) -> Self {
         Self { entities: entities.into(), stage: Stage::Passes }
     }
 
-    /// An operation of the actor begins, and is about these entities.
+    /// A note with which an operation of the actor about these entities begins.
     pub fn beginning(entities: impl Into<Vec<Entity>>) -> Self {
         Self { entities: entities.into(), stage: Stage::Begins }
     }
 
-    /// The operation of the actor ends, and was about these entities.
+    /// A note with which an operation of the actor about these entities ends.
     pub fn ending(entities: impl Into<Vec<Entity>>) -> Self {
         Self { entities: entities.into(), stage: Stage::Ends }
     }
 }
 
-/// One thing that a commit changed, and the entities that are concerned.
+/// One thing that a commit changed, and the entities concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// They belong together, as those of [`About`].
+    /// The entities, which belong together like those of [`About`].
     pub entities: Vec<Entity>,
-    /// What is the case from now on, in half a sentence.
+    /// The new state, in half a sentence.
     pub says: String,
 }
 
 impl Touch {
-    /// `thing` went from one state to another.
+    /// The change of `thing` from one state to another.
     pub fn moved(entities: impl IntoIterator<Item = Entity>, thing: impl fmt::Display, was: &str, is: &str) -> Self {
         let entities = entities.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         Self { entities, says: format!("{thing} {was} -> {is}") }

@@ -1,7 +1,7 @@
-//! What happens in a run, as small typed events, and the digest over all of them.
+//! The events of a run, small and typed, and the digest over all of them.
 //!
-//! Events carry ids and references, never text. Claims look at them as they pass; the digest folds a few words of
-//! each; a recording copies them. Text is made only from a recording.
+//! Events carry ids and references, never text. Claims see them as they pass; the digest folds a few words of each; a recording copies
+//! them. Text is made only from a recording.
 
 pub mod budget;
 pub mod coverage;
@@ -32,11 +32,11 @@ pub enum ProcessChange {
     Started,
     /// It lost its memory.
     Crashed,
-    /// It stands still in its tracks and keeps its memory.
+    /// It is paused, and keeps its memory.
     Paused,
-    /// It goes on where it was paused.
+    /// It resumes where it was paused.
     Resumed,
-    /// It crashed by its own doing: a panic.
+    /// It crashed because of a panic in its own code.
     Panicked,
 }
 
@@ -46,13 +46,13 @@ pub enum ProcessChange {
 pub enum FaultChange {
     /// It takes hold, at its time or at the change or request that it waited for.
     Began,
-    /// It is over, and its effects are taken back; of a fault that is over at once this is not said.
+    /// It is over, and its effects are reverted; there is no such event for an instantaneous fault.
     Ended,
-    /// It touched something: a message, a request, a process.
+    /// It affected something: a message, a request, a process.
     Fired,
 }
 
-/// What an element of a watch says.
+/// The kind of a watch element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WatchKind {
@@ -66,11 +66,11 @@ pub enum WatchKind {
     Bookmark,
     /// The stream ends with a Status, such as 410 Expired: [`kube_machinery::api::WatchEvent::Error`].
     Error,
-    /// The bookmark behind the state that the stream began with: of what it did not show there is nothing any more (K056).
+    /// The bookmark after the initial state: objects that were not in it do not exist any more (K056).
     InitialEventsEnd,
 }
 
-/// The type of the event as it is sent.
+/// The type of the event on the wire.
 impl fmt::Display for WatchKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -84,14 +84,14 @@ impl fmt::Display for WatchKind {
     }
 }
 
-/// How a call ended for its caller.
+/// The outcome of a call for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server answered with a 2xx code.
     Ok,
     /// The server answered with an error: its HTTP code, and the reason of its Status or `Unknown`.
     Http(u16, Reason),
-    /// No answer came: whether the request was executed may be open.
+    /// There was no answer: whether the request was executed may be open.
     Transport(TransportError),
 }
 
@@ -114,14 +114,14 @@ impl Outcome {
     }
 }
 
-/// What happened, with numbers of processes and types and references to objects; the variants are told apart by [`Interest`].
+/// An event, with numbers of processes and types and references to objects; the variants are distinguished by [`Interest`].
 #[derive(Clone, Copy, Debug)]
 pub enum EventKind<'a> {
     /// A process changed its state.
     Process {
         /// The process whose state changed.
         process: ProcessId,
-        /// What the process did or what befell it.
+        /// The change of its state.
         change: ProcessChange,
     },
     /// A client sent a request.
@@ -130,11 +130,11 @@ pub enum EventKind<'a> {
         client: ProcessId,
         /// The process of the API server that its connection leads to.
         server: ProcessId,
-        /// What the request is to do; `Watch` for one that opens a watch.
+        /// The verb of the request; `Watch` for one that opens a watch.
         verb: Verb,
         /// The type that the request is about.
         kind: KindId,
-        /// On which object; unset for lists and watches.
+        /// The object of the request; unset for lists and watches.
         key: Option<&'a ObjectKey>,
     },
     /// A write took its revision.
@@ -143,7 +143,7 @@ pub enum EventKind<'a> {
         client: ProcessId,
         /// The API server that carried it out.
         server: ProcessId,
-        /// What the request was to do, which need not be what became of the object: an update can remove it (K080).
+        /// The verb of the request, which may differ from the effect on the object: an update can remove it (K080).
         verb: Verb,
         /// The type of the object that was written.
         kind: KindId,
@@ -155,81 +155,81 @@ pub enum EventKind<'a> {
         before: Option<&'a Obj>,
         /// The state after; unset = the object is gone.
         after: Option<&'a Obj>,
-        /// Tells the content of the state after from others; see [`Stored::content`](crate::kinds::Stored::content).
+        /// A number that distinguishes the content of the state after from others; see [`Stored::content`](crate::kinds::Stored::content).
         content: u64,
     },
-    /// A client learned how its request ended.
+    /// A client got the outcome of its request.
     Answer {
         /// The process that sent the request.
         client: ProcessId,
-        /// What it had asked.
+        /// The verb of the request.
         verb: Verb,
         /// The type that the request was about.
         kind: KindId,
-        /// On which object; unset for lists and watches.
+        /// The object of the request; unset for lists and watches.
         key: Option<&'a ObjectKey>,
-        /// How the request ended for its caller: what the server did may be something else.
+        /// The outcome for the caller: the effect on the server may be another one.
         outcome: Outcome,
     },
-    /// A watch handed an element to its client. A client that does not listen for it is told when it looks, or right before its next
-    /// request, answer or note: of all that it has been told by then, nothing has yet to arrive.
+    /// A watch handed an element to its client. For a client that does not listen, this happens when it reads, or right before its next
+    /// request, answer or note: every element handed over by then has arrived.
     Deliver {
         /// The process that watches.
         client: ProcessId,
-        /// Which type is watched.
+        /// The type that is watched.
         kind: KindId,
-        /// What the element says.
+        /// The kind of the element.
         what: WatchKind,
         /// The revision of the change or the bookmark; for initial events that of the object, and 0 for an error.
         revision: u64,
         /// The object as the client gets it; unset for bookmarks and errors.
         object: Option<&'a Obj>,
     },
-    /// A watch cache that had lost changes began again from a list.
+    /// A watch cache that had lost changes started again from a list.
     Relisted {
         /// The API server whose watch cache it is.
         server: ProcessId,
-        /// The type of which it has all objects again.
+        /// The type whose objects are complete again.
         kind: KindId,
     },
-    /// A watch cache lost a change: it goes on without (K182).
+    /// A watch cache lost a change: it goes on without it (K182).
     Lost {
         /// The API server whose watch cache it is.
         server: ProcessId,
         /// The type of the object that changed.
         kind: KindId,
-        /// The object of which the cache shows what was before.
+        /// The object whose previous state the cache still shows.
         key: &'a ObjectKey,
         /// The revision that the change took in the store.
         revision: u64,
     },
     /// A fault began, fired or ended.
     Fault {
-        /// Its position in the plan.
+        /// The index of the fault in the plan.
         index: u32,
-        /// Whether the fault began, ended, or touched something.
+        /// The change: the fault began, ended, or affected something.
         change: FaultChange,
     },
-    /// An actor says what it did: the vocabulary of its workload.
+    /// A note of an actor on its actions, from the vocabulary of its workload.
     Note {
-        /// The process that says it.
+        /// The process that makes the note.
         process: ProcessId,
-        /// What it says, of the vocabulary of its workload or of [`PodNote`](crate::node::PodNote).
+        /// The note, of the vocabulary of its workload or of [`PodNote`](crate::node::PodNote).
         note: &'a dyn Note,
     },
 }
 
-/// An event and when it happened.
+/// An event with its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// When it happened, in model time since the beginning of the run.
+    /// The time of the event, in model time since the beginning of the run.
     pub at: SimTime,
-    /// What happened, and to whom.
+    /// The event itself, with its subjects.
     pub kind: EventKind<'a>,
 }
 
 impl<'a> Event<'a> {
-    /// The note that this event is, with its actor, if it is one of the vocabulary `N`.
+    /// The note in this event, with its actor, if it is one of the vocabulary `N`.
     pub fn note_of<N: Note>(&self) -> Option<(ProcessId, &'a N)> {
         match self.kind {
             EventKind::Note { process, note } => Some((process, note.downcast_ref()?)),
@@ -238,7 +238,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Which kinds of events somebody wants to see, as a set of bits.
+/// The kinds of events that a listener wants to see, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest(pub u8);
 
@@ -249,13 +249,13 @@ impl Interest {
     pub const REQUEST: Interest = Interest(1 << 1);
     /// Writes when they take their revision: [`EventKind::Commit`].
     pub const COMMIT: Interest = Interest(1 << 2);
-    /// Ends of requests as their clients learn of them: [`EventKind::Answer`].
+    /// Outcomes of requests when their clients get them: [`EventKind::Answer`].
     pub const ANSWER: Interest = Interest(1 << 3);
     /// Elements of watches as their clients get them: [`EventKind::Deliver`].
     pub const DELIVER: Interest = Interest(1 << 4);
     /// Faults that begin, fire or end: [`EventKind::Fault`].
     pub const FAULT: Interest = Interest(1 << 5);
-    /// What actors say that they did: [`EventKind::Note`].
+    /// Notes of actors on their actions: [`EventKind::Note`].
     pub const NOTE: Interest = Interest(1 << 6);
     /// Changes that watch caches lose, and their recovery: [`EventKind::Lost`] and [`EventKind::Relisted`].
     pub const LOST: Interest = Interest(1 << 7);
@@ -265,7 +265,7 @@ impl Interest {
         Interest(self.0 | other.0)
     }
 
-    /// Whether the sets meet.
+    /// Whether the sets overlap.
     pub const fn meets(self, other: Interest) -> bool {
         self.0 & other.0 != 0
     }
@@ -286,7 +286,7 @@ impl EventKind<'_> {
         }
     }
 
-    /// What of the event enters the digest, besides its time.
+    /// The part of the event that enters the digest, besides its time.
     fn words(&self) -> (u64, u64) {
         let pack = |tag: u64, a: u32, b: u64, c: u64| tag << 60 ^ u64::from(a) << 32 ^ b << 16 ^ c;
         match *self {
@@ -342,7 +342,7 @@ impl Digest {
         self.events += 1;
     }
 
-    /// How many events were folded.
+    /// The number of events folded so far.
     pub fn events(&self) -> u64 {
         self.events
     }

@@ -1,4 +1,4 @@
-//! What actors say they did. Each system under test has a vocabulary of its own: types that implement [`Note`].
+//! Notes of actors on their actions. Each system under test has a separate vocabulary: types that implement [`Note`].
 
 use std::any::Any;
 use std::fmt::{self, Write};
@@ -11,37 +11,37 @@ use kube_machinery::word_hash::Measure;
 use super::entity::About;
 use super::step::Step;
 
-/// Something that an actor says it did. It enters the digest, claims and metrics see it pass, recordings keep it.
+/// A note of an actor on an action. It enters the digest, claims and metrics see it pass, recordings keep it.
 ///
 /// Its [`Display`](fmt::Display) is a line of the trace without time and actor.
 pub trait Note: Any + fmt::Debug + fmt::Display + ToShared + Send + Sync {
-    /// What of the note enters the digest. Different notes should have different words:
-    /// [`word_hash::of`](kube_machinery::word_hash::of) makes one of all that the note has. The default is a hash of its text, which takes
-    /// as long as to write that: for vocabularies of which a run says little.
+    /// The part of the note that enters the digest. Different notes should have different words:
+    /// [`word_hash::of`](kube_machinery::word_hash::of) makes one from the whole note. The default is a hash of its text, which takes as
+    /// long as writing the text: for vocabularies with few notes per run.
     fn word(&self) -> u64 {
         let mut text = Measure::default();
-        // A note that cannot be written down fails a recording, too; it counts as far as it comes.
+        // A note that cannot be written as text makes a recording fail, too; it counts as far as it was written.
         let _ = write!(text, "{self}");
         text.hash()
     }
 
-    /// Which addresses, allocations and pods it is about, and whether an operation begins or ends with it.
+    /// The addresses, allocations and pods that it is about, and whether an operation begins or ends with it.
     fn about(&self) -> About {
         About::passing([])
     }
 
-    /// What it adds to the counters of a run.
+    /// The counter of a run to which it adds.
     fn counts_as(&self) -> Option<Counted> {
         None
     }
 
-    /// That an operation of the actor begins or ends, for histories that outside checkers read.
+    /// The beginning or end of an operation of the actor, for histories that external checkers read.
     fn step(&self) -> Option<Step> {
         None
     }
 }
 
-/// What a note has for claims beyond its [word](Note::word): it follows from the rest of the note, or has no hash.
+/// A part of a note for claims that is not in its [word](Note::word): it follows from the rest of the note, or has no hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unhashed<T>(pub T);
 
@@ -57,7 +57,7 @@ impl<T> Deref for Unhashed<T> {
     }
 }
 
-/// What every [`Note`] that can be cloned has: nobody implements it by hand.
+/// A trait of every [`Note`] that can be cloned: it is implemented automatically.
 pub trait ToShared {
     /// A copy that a recording can keep.
     fn to_shared(&self) -> Arc<dyn Note>;
@@ -81,7 +81,7 @@ impl dyn Note {
 pub enum Counted {
     /// An operation gave up because its last retry failed, too.
     RetriesExhausted,
-    /// A request for what the system under test gives out, such as an address, was answered with it.
+    /// A request for the resource that the system under test allocates, such as an address, was answered with one.
     Succeeded,
     /// Such a request was answered with an error.
     Failed,

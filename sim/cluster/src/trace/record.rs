@@ -11,12 +11,12 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::rt::ProcessId;
 
-/// Which call an event is part of. Neither claims nor the digest see it: it only ties the events of a recording together.
+/// The call that an event is part of. Neither claims nor the digest see it: it only connects the events of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Part<'a> {
-    /// The number of the call: a request, what it commits, and its answer have the same one.
+    /// The number of the call: a request, its commits, and its answer have the same one.
     pub call: Option<u64>,
-    /// The object that was answered.
+    /// The object in the answer.
     pub object: Option<&'a Obj>,
 }
 
@@ -27,20 +27,20 @@ impl Part<'_> {
     }
 }
 
-/// An event that owns what it is about.
+/// An event that owns its data.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// When it happened, in model time since the beginning of the run.
+    /// The time of the event, in model time since the beginning of the run.
     pub at: SimTime,
-    /// Of which call it is a part; see [`Part`].
+    /// The call that it is part of; see [`Part`].
     pub call: Option<u64>,
-    /// The object that an answer brought, if it was about one.
+    /// The object in an answer, if there is one.
     pub object: Option<Obj>,
-    /// The event itself, with the keys, objects and notes that it is about.
+    /// The event itself, with its keys, objects and notes.
     pub what: What,
 }
 
-/// What happened; see [`EventKind`].
+/// The kind and data of an event; see [`EventKind`].
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are those of the event kinds that each variant is named after")]
 pub enum What {

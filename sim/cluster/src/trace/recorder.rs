@@ -1,4 +1,4 @@
-//! Who listens to a run: the digest, the counters, a [`Listener`] of the harness, and a recording if one is wanted.
+//! The listeners of a run: the digest, the counters, a [`Listener`] of the harness, and a recording if one is wanted.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::coverage::Coverage;
 use super::record::{Part, Record};
 use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};
 
-/// How often each thing happened.
+/// Counts of requests, writes and outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApiCounts {
     /// Requests that were sent, without those that open a watch.
@@ -24,9 +24,9 @@ pub struct ApiCounts {
     pub conflicts: u64,
     /// Operations that gave up because their last retry failed, too.
     pub retries_exhausted: u64,
-    /// Requests for what the system under test gives out that were answered with it.
+    /// Requests for the resource that the system under test allocates that were answered with one.
     pub succeeded: u64,
-    /// Those that were answered with an error.
+    /// Such requests that were answered with an error.
     pub failed: u64,
 }
 
@@ -40,33 +40,33 @@ impl ApiCounts {
     }
 }
 
-/// Sees every event of a run at the moment at which it happens, and has no influence on it.
+/// Sees every event of a run at the moment at which it happens, without influence on the run.
 pub trait Listener: Any + Send {
-    /// Takes in an event: called once for each, in the order in which they happen, after the digest and the counters had it.
+    /// Takes in an event: called once for each, in their order, after the digest and the counters have it.
     fn observe(&mut self, event: &Event<'_>);
 }
 
 /// The digest after some events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// After how many events.
+    /// The number of these events.
     pub events: u64,
-    /// When the last of these events happened, in model time.
+    /// The time of the last of these events, in model time.
     pub at: SimTime,
     /// The digest over these events, as [`Digest::value`] gives it.
     pub digest: u128,
 }
 
-/// How many checkpoints a run keeps; their distance doubles when there are more.
+/// The number of checkpoints that a run keeps; their distance doubles when there are more.
 const CHECKPOINTS_MAX: usize = 64;
 
-/// Listens to a run.
+/// Records the events of a run.
 pub struct Recorder {
     /// The digest so far.
     pub digest: Digest,
-    /// How often requests, writes, conflicts and such have occurred so far.
+    /// The number of requests, writes, conflicts and so on so far.
     pub counts: ApiCounts,
-    /// The faults of the plan that took hold of something, by their position.
+    /// The faults of the plan that affected something, by their index.
     pub fired: BTreeSet<u32>,
     /// The points that the run reached.
     pub coverage: Coverage,
@@ -104,34 +104,34 @@ impl Recorder {
         Self { recording: recording.then(Vec::new), ..Self::default() }
     }
 
-    /// With at most `max` events; see [`poll_spent`](Self::poll_spent).
+    /// Limits the recorder to `max` events; see [`poll_spent`](Self::poll_spent).
     #[must_use]
     pub fn within(self, max: u64) -> Self {
         Self { budget: EventBudget::new(max), ..self }
     }
 
-    /// Whether the run has spent its events, and it is known who spins; the task of `context` is woken then.
+    /// Whether the run has spent its events, and the spinning processes are known; the task of `context` is woken then.
     pub fn poll_spent(&mut self, context: &Context<'_>) -> bool {
         self.budget.poll(context)
     }
 
-    /// Who spins, if the run has spent its events.
+    /// The spinning processes, if the run has spent its events.
     pub fn spent(&self) -> Option<Spin> {
         self.budget.spent()
     }
 
-    /// The listener. Panics if it is none of the type `T`: who asks has made the recorder.
+    /// The listener. Panics if it is not of type `T`: the caller has made the recorder.
     pub fn listener<T: Listener>(&mut self) -> &mut T {
         let listener = self.listener.as_deref_mut().map(|listener| listener as &mut dyn Any);
         listener.and_then(<dyn Any>::downcast_mut).unwrap_or_else(|| panic!("the recorder has no {}", std::any::type_name::<T>()))
     }
 
-    /// Takes note of an event.
+    /// Records an event of the run.
     pub fn observe(&mut self, at: SimTime, kind: EventKind<'_>) {
         self.observe_of(Part::default(), at, kind);
     }
 
-    /// Takes note of an event that is part of a call. Only recordings keep of which one.
+    /// Records an event that is part of a call. Only recordings keep the call.
     pub fn observe_of(&mut self, part: Part<'_>, at: SimTime, kind: EventKind<'_>) {
         let event = Event { at, kind };
         self.digest.fold(&event);
@@ -149,7 +149,7 @@ impl Recorder {
         if self.budget.wants(self.digest.events()) {
             self.budget.look(&event);
         }
-        // A power of two.
+        // The distance is a power of two.
         if self.digest.events() & (self.checkpoint_every - 1) == 0 {
             self.checkpoint(at);
         }
@@ -170,12 +170,12 @@ impl Recorder {
         self.checkpoints.push(Checkpoint { events: self.digest.events(), at, digest: self.digest.value() });
     }
 
-    /// Digests on the way.
+    /// Takes the digests of the checkpoints.
     pub fn take_checkpoints(&mut self) -> Vec<Checkpoint> {
         std::mem::take(&mut self.checkpoints)
     }
 
-    /// Every event, if they were kept.
+    /// Takes all events, if they were recorded.
     pub fn take_recording(&mut self) -> Option<Vec<Record>> {
         self.recording.take()
     }

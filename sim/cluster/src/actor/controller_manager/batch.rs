@@ -1,4 +1,4 @@
-//! Many requests of one reconcile.
+//! Batches of requests made by one reconcile.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -6,11 +6,11 @@ use std::task::Poll;
 
 use kube_machinery::ApiError;
 
-/// How many requests of one reconcile are on their way at a time.
+/// The number of requests of one reconcile that may be in flight at a time.
 const WIDTH: usize = 8;
 
-/// Makes `count` requests in batches of 1, 2, 4 and so on (K §7.2): where the first of them fails, the rest would, too. A batch
-/// with failures is the last one. Returns how many succeeded, and the first error.
+/// Makes `count` requests in batches of 1, 2, 4 and so on (K §7.2): if the first of them fails, the rest would probably fail, too. A batch
+/// with failures is the last one. Returns the number of requests that succeeded, and the first error.
 pub(super) async fn slow_start<F>(count: usize, mut request: impl FnMut(usize) -> F) -> (usize, Result<(), ApiError>)
 where
     F: Future<Output = Result<(), ApiError>>,
@@ -29,7 +29,7 @@ where
     (succeeded, Ok(()))
 }
 
-/// Makes `count` requests, a few at a time, whatever becomes of each. Returns how many succeeded, and the first error.
+/// Makes `count` requests, a few at a time, whether or not others fail. Returns the number of requests that succeeded, and the first error.
 pub(super) async fn all<F>(count: usize, mut request: impl FnMut(usize) -> F) -> (usize, Result<(), ApiError>)
 where
     F: Future<Output = Result<(), ApiError>>,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::testbed::Testbed;
 
-    /// Makes requests of 1 s each; those named fail. Returns how many succeeded, whether all did, and how many were made after each
+    /// Makes requests of 1 s each; those named fail. Returns the number that succeeded, whether all did, and the number made after each
     /// second.
     fn made(count: usize, fails: &[usize]) -> (usize, bool, Vec<usize>) {
         Testbed::run(1, async |bed| {

@@ -1,7 +1,7 @@
-//! CloneSets: the pods of a controller that Kubernetes does not bring along.
+//! CloneSets: the pods of a controller that is not part of Kubernetes.
 //!
-//! It makes and deletes pods as a ReplicaSet does (K §7.2). Pods of an older template are deleted a few at a time, and those that follow
-//! them are of the new one. Of OpenKruise's there are neither in-place updates, partitions, volumes nor lifecycle hooks.
+//! It makes and deletes pods as a ReplicaSet does (K §7.2). Pods of an older template are deleted a few at a time, and their replacements
+//! have the new one. Not modelled from OpenKruise: in-place updates, partitions, volumes and lifecycle hooks.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::view::label;
 use super::{Item, template};
 use crate::kinds::kruise::{CloneSet, CloneSetStatus};
 
-/// Of so many pods one may be missing during a roll-out (`maxUnavailable`: 20 %).
+/// The number of pods for each one that may be missing during a roll-out (`maxUnavailable`: 20 %).
 const PODS_FOR_ONE_MISSING: i32 = 5;
 
 pub(super) struct CloneSets {
@@ -25,7 +25,7 @@ pub(super) struct CloneSets {
     pub(super) sets: StoreReader<CloneSet>,
 }
 
-/// What is to be done for a set.
+/// The work to do for a set.
 #[derive(Debug, Default)]
 struct Plan {
     change: Change,
@@ -71,7 +71,7 @@ fn plan(set: &CloneSet, family: Option<&Family>, hash: &str, acts: bool, now: Ti
     if acts && tally.active == wanted {
         let missing = (wanted - tally.ready).max(0);
         let room = ((wanted / PODS_FOR_ONE_MISSING).max(1) - missing).max(0) as usize;
-        // Nobody misses one that is not ready.
+        // Deleting a pod that is not ready makes no further pod unavailable.
         let (ready, unready): (Vec<&Member>, Vec<&Member>) = active().filter(is_old).partition(|member| member.view.ready);
         let outdated = unready.into_iter().chain(ready.into_iter().take(room));
         plan.change = Change::Delete(outdated.map(|member| member.pod.clone()).collect());

@@ -1,11 +1,11 @@
-//! CronJobs: Jobs that are made again and again (K §7.3).
+//! CronJobs: Jobs that are made on a schedule (K §7.3).
 //!
 //! ```text
 //!   schedule ─► the latest time that is due ─► Job NAME-SECONDS ─► status.lastScheduleTime
 //! ```
-//! Only schedules of the form `@every 90s` are modelled; one that was missed is made up for once, late. The name of a Job tells its time,
-//! so that nothing is made twice: to the second, where Kubernetes writes the minute, as schedules here may be closer. Not modelled:
-//! starting deadlines and time zones.
+//! Only schedules of the form `@every 90s` are modelled; missed times are made up for by one late Job. The name of a Job contains its time,
+//! so that no Job is made twice: to the second, where Kubernetes writes the minute, as schedules here may be closer. Not modelled: starting
+//! deadlines and time zones.
 
 mod schedule;
 
@@ -23,7 +23,7 @@ use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use super::shared::Shared;
 use super::{Item, OWNER, batch, template};
 
-/// On a Job: the time that it was made for.
+/// The annotation of a Job with the time that it was made for.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 pub(super) struct CronJobs {
@@ -32,7 +32,7 @@ pub(super) struct CronJobs {
     pub(super) jobs: StoreReader<Job>,
 }
 
-/// How a Job stands.
+/// The state of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stand {
     Runs,
@@ -75,7 +75,7 @@ impl CronJobs {
         made
     }
 
-    /// The Jobs that run. One that was made a moment ago may not be in the cache yet.
+    /// The Jobs that run, including one that was just made and may not be in the cache yet.
     async fn active(&self, cron_job: &CronJob, jobs: &[Arc<Job>]) -> Result<Vec<ObjectReference>, ApiError> {
         let mut active: Vec<ObjectReference> = jobs.iter().filter(|job| stand(job) == Stand::Runs).map(|job| reference(job)).collect();
         let known: BTreeSet<Option<&str>> = jobs.iter().map(|job| job.metadata.uid.as_deref()).collect();
@@ -97,7 +97,7 @@ impl CronJobs {
         Ok(active)
     }
 
-    /// Makes the Job of the latest time that is due, and has the CronJob looked at again at the next one.
+    /// Makes the Job of the latest time that is due, and queues the CronJob again for the next one.
     async fn make_what_is_due(
         &self,
         item: &Item,
@@ -113,7 +113,7 @@ impl CronJobs {
         self.shared.queue.add_after(item.clone(), next);
         let Some(at) = due else { return Ok(()) };
         match spec.concurrency_policy.as_deref() {
-            // It is made when the other one has ended.
+            // The Job is made when the active one has ended.
             Some("Forbid") if !active.is_empty() => return Ok(()),
             Some("Replace") => {
                 for job in active.drain(..) {
@@ -124,7 +124,7 @@ impl CronJobs {
             _ => {}
         }
         match self.shared.client.create::<Job>(job_of(cron_job, at)).await {
-            // Made before a crash, or before the answer was lost: the cache will tell how it stands.
+            // The Job was made before a crash, or the reply was lost: the cache will show its state.
             Err(error) if error.is_already_exists() => {}
             job => active.push(reference(&*job?)),
         }
@@ -132,7 +132,7 @@ impl CronJobs {
         Ok(())
     }
 
-    /// Deletes the oldest Jobs that have ended, beyond those that are to be kept.
+    /// Deletes the oldest Jobs that have ended, beyond the history limits.
     async fn clean_up(&self, cron_job: &CronJob, jobs: &[Arc<Job>]) -> Result<(), ApiError> {
         let spec = &cron_job.spec;
         let keep = |limit: Option<i32>, default: usize| limit.map_or(default, |limit| limit.max(0) as usize);

@@ -1,9 +1,9 @@
 //! DaemonSets: one pod for each node that suits it (K §7.3).
 //!
-//! The pod of a node says so by a node affinity on the node's name, and the scheduler binds it. One that has ended, or is of
-//! an older template, is deleted, and its successor is made when the informer has told that it is gone.
+//! The pod of a node has a node affinity on the node's name, and the scheduler binds it. A pod that has ended or has an older template is
+//! deleted, and its successor is made when the informer has reported the deletion.
 //!
-//! Not modelled: maxSurge, and the growing wait after pods that fail again and again.
+//! Not modelled: maxSurge, and the growing backoff after pods that fail again and again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::template;
 use super::view::{label, node_of};
 use crate::node::taints::{UNSCHEDULABLE, taints_of, tolerates};
 
-/// The taints that every pod of a DaemonSet bears, and the effect of each.
+/// The taints that every pod of a DaemonSet tolerates, and the effect of each.
 const BORNE: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -43,10 +43,10 @@ pub(super) struct DaemonSets {
     pub(super) nodes: StoreReader<Node>,
 }
 
-/// What is to be done for a set.
+/// The work to do for a set.
 #[derive(Debug, Default)]
 struct Plan {
-    /// The nodes that want a pod.
+    /// The nodes that need a pod.
     create: Vec<String>,
     delete: Vec<Arc<Pod>>,
     status: DaemonSetStatus,
@@ -144,7 +144,7 @@ fn plan(set: &DaemonSet, nodes: &[Arc<Node>], family: Option<&Family>, hash: &st
         members.retain(|member| !member.view.terminating);
         let (ended, mut live): (Vec<&Member>, Vec<&Member>) = members.into_iter().partition(|member| member.view.ended());
         plan.delete.extend(ended.into_iter().map(|member| member.pod.clone()));
-        // Of several the oldest stays.
+        // If there are several, the oldest stays.
         live.sort_by(|a, b| a.pod.metadata.creation_timestamp.cmp(&b.pod.metadata.creation_timestamp));
         let stays = usize::from(kept);
         plan.delete.extend(live.iter().skip(stays).map(|member| member.pod.clone()));
@@ -169,7 +169,7 @@ fn plan(set: &DaemonSet, nodes: &[Arc<Node>], family: Option<&Family>, hash: &st
             (false, true) => outdated_available.push(member.pod.clone()),
         }
     }
-    // Nodes that are gone: their pods are left to the collector of pods, which Kubernetes has beside this controller.
+    // Pods of deleted nodes are left to the pod garbage collector, which Kubernetes has beside this controller.
     let strategy = spec.update_strategy.as_ref();
     if plan.delete.is_empty() && plan.create.is_empty() && strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("OnDelete") {
         let limit = strategy.and_then(|strategy| strategy.rolling_update.as_ref()?.max_unavailable.as_ref());
@@ -197,7 +197,7 @@ fn plan(set: &DaemonSet, nodes: &[Arc<Node>], family: Option<&Family>, hash: &st
     plan
 }
 
-/// A pod of the set, for no node yet.
+/// A pod of the set, without a node.
 fn pod(set: &DaemonSet, template: &PodTemplateSpec, hash: &str) -> Pod {
     let mut pod = template::pod(template, set, set.metadata.name.as_deref().unwrap_or(""));
     template::set_label(&mut pod.metadata, REVISION_LABEL, hash);
@@ -211,7 +211,7 @@ fn pod(set: &DaemonSet, template: &PodTemplateSpec, hash: &str) -> Pod {
     pod
 }
 
-/// The pod, with an affinity to one node.
+/// Adds an affinity to one node to the pod.
 fn bound_for(mut pod: Pod, node: &str) -> Pod {
     let field = NodeSelectorRequirement { key: "metadata.name".to_owned(), operator: "In".to_owned(), values: Some(vec![node.to_owned()]) };
     let affinity = pod.spec.get_or_insert_default().affinity.get_or_insert_with(Affinity::default);
@@ -220,7 +220,7 @@ fn bound_for(mut pod: Pod, node: &str) -> Pod {
     if required.node_selector_terms.is_empty() {
         required.node_selector_terms.push(NodeSelectorTerm::default());
     }
-    // As Kubernetes does: what the template says of names of nodes no longer counts.
+    // As in Kubernetes, this replaces the field requirements of the template, which name nodes.
     for term in &mut required.node_selector_terms {
         term.match_fields = Some(vec![field.clone()]);
     }

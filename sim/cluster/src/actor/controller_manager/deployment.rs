@@ -4,11 +4,11 @@
 //!   template ─► hash ─► ReplicaSet NAME-HASH   grows within maxSurge
 //!                       older ReplicaSets      shrink as far as maxUnavailable allows
 //! ```
-//! One step at a time: scale the new set, or else the old ones, then wait for what becomes of it. `Recreate` shrinks the old
-//! ones to nothing, waits until their last pod is gone, and makes the new one then.
+//! One step at a time: scale the new set, or else the old ones, then wait for the result. `Recreate` shrinks the old ones to nothing, waits
+//! until their last pod is gone, and only then makes the new one.
 //!
-//! Not modelled: proportional scaling in the middle of a roll-out (the new set takes what there is room for), progress
-//! deadlines, `paused` for templates that change (a paused Deployment stands still).
+//! Not modelled: proportional scaling in the middle of a roll-out (the new set gets all the room that is left), progress deadlines, and
+//! template changes while `paused` (a paused Deployment does nothing).
 
 mod plan;
 
@@ -34,13 +34,13 @@ pub(super) struct Deployments {
     pub(super) sets: StoreReader<ReplicaSet>,
 }
 
-/// The Deployment of a set.
+/// The Deployment that owns a set.
 pub(super) fn deployment_of(set: &ReplicaSet) -> Option<Item> {
     let owner = controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")?;
     Some(Kind::Deployment.item(ObjectKey::namespaced(set.metadata.namespace.as_deref().unwrap_or(""), &owner.name)))
 }
 
-/// A set, and how far it has come.
+/// A ReplicaSet of the Deployment, with its progress.
 #[derive(Clone)]
 struct Owned {
     set: Arc<ReplicaSet>,
@@ -54,7 +54,7 @@ impl Owned {
         let revision = annotations.and_then(|annotations| annotations.get(ROLL_OUT)?.parse().ok()).unwrap_or(0);
         let available = set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
         let wanted = set.spec.replicas.unwrap_or(1);
-        // A status that is late still counts pods that go: nobody counts on those.
+        // A stale status still counts pods that are about to go: do not rely on those.
         let size = Size { wanted, available: available.min(wanted) };
         Self { set: set.clone(), revision, size }
     }
@@ -88,7 +88,7 @@ impl Deployments {
         Ok(())
     }
 
-    /// Takes one step. Returns whether there was one to take.
+    /// Takes one step, if there is one. Returns whether it did.
     async fn roll(
         &self,
         item: &Item,
@@ -112,7 +112,7 @@ impl Deployments {
                 let uid = owned.set.metadata.uid.as_deref();
                 self.shared.family(uid, |family| family.is_some_and(|family| family.members().any(|member| !member.view.ended())))
             };
-            // The end of a pod has the Deployment of its set looked at again.
+            // The end of a pod queues the Deployment of its set.
             if old.iter().any(runs) {
                 return Ok(true);
             }
@@ -124,7 +124,7 @@ impl Deployments {
             return Ok(true);
         };
         let size = size_of_new(&limits, Some(new.size), &old_sizes_now);
-        // A set that is taken up again belongs to the latest roll-out.
+        // A set that is used again belongs to the latest roll-out.
         let again = (new.revision < revision).then_some(revision);
         if size != new.size.wanted || again.is_some() {
             self.scale(new, size, again).await?;
@@ -176,7 +176,7 @@ impl Deployments {
             spec: ReplicaSetSpec { replicas: Some(size), min_ready_seconds: spec.min_ready_seconds, selector, template: Some(template) },
             status: None,
         };
-        // AlreadyExists: a reply was lost, or the set of a predecessor of this name is about to be collected. It is tried again.
+        // AlreadyExists: a reply was lost, or the set of a predecessor of this name is about to be collected. The create is retried.
         self.shared.client.create(set).await.map(drop)
     }
 
@@ -191,7 +191,7 @@ impl Deployments {
         self.shared.write_status(item, deployment).await
     }
 
-    /// Deletes the oldest sets that are over, down to the history that is wanted.
+    /// Deletes the oldest sets without pods, down to the revision history limit.
     async fn clean_up(&self, deployment: &Deployment, old: &[Owned]) -> Result<(), ApiError> {
         let limit = deployment.spec.revision_history_limit.unwrap_or(10).max(0) as usize;
         let over = |owned: &&Owned| {

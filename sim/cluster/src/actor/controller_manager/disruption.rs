@@ -1,8 +1,8 @@
-//! Disruption budgets: how many of the pods that a budget selects may be evicted (K §6.5).
+//! Disruption budgets: the number of pods selected by a budget that may be evicted (K §6.5).
 //!
-//! `minAvailable` as a whole number counts the pods that are there. `maxUnavailable` and percentages are about how many pods there shall
-//! be, which their controllers say: StatefulSets, ReplicaSets, and Deployments by their ReplicaSets. While one of the pods has a controller
-//! without such a number (a DaemonSet, say), nobody may be evicted.
+//! `minAvailable` as a whole number counts the existing pods. `maxUnavailable` and percentages refer to the desired number of pods, which
+//! comes from their controllers: StatefulSets, ReplicaSets, and Deployments through their ReplicaSets. While one of the pods has a
+//! controller without such a number (a DaemonSet, say), no pod may be evicted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::deployment::share;
 use super::shared::Shared;
 use super::view::{View, name_of};
 
-/// How long a pod counts as about to be deleted after its eviction was allowed (`DeletionTimeout`).
+/// The time for which a pod counts as about to be deleted after its eviction was allowed (`DeletionTimeout`).
 const DELETION_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Disruptions {
@@ -33,7 +33,7 @@ pub(super) struct Disruptions {
     pub(super) scales: Scales,
 }
 
-/// Those who say how many pods there shall be.
+/// The controllers that know the desired number of pods.
 pub(super) struct Scales {
     pub(super) stateful_sets: StoreReader<StatefulSet>,
     pub(super) replica_sets: StoreReader<ReplicaSet>,
@@ -71,22 +71,22 @@ impl Disruptions {
     }
 }
 
-/// Whether a budget has a say in what becomes of a pod.
+/// Whether a budget applies to a pod.
 pub(super) fn is_covered(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     budget.metadata.namespace == pod.metadata.namespace
         && selector.is_some_and(|selector| selects(selector, pod.metadata.labels.as_ref()) == Ok(true))
 }
 
-/// How many of the pods of a budget have to stay, and how many there shall be.
+/// The number of pods of a budget that have to stay, and the desired number of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Desired {
     healthy: i32,
     expected: i32,
 }
 
-/// What a budget asks for of these pods, if `scale` tells of a controller whose number of pods counts and which it is; `None` = nobody can
-/// say.
+/// The demands of a budget on these pods; `scale` returns the controller whose number of pods counts, and that number. `None` = the number
+/// is unknown.
 fn desired(
     budget: &PodDisruptionBudget,
     pods: &[Arc<Pod>],
@@ -110,14 +110,14 @@ fn desired(
     let healthy = match spec {
         PodDisruptionBudgetSpec { max_unavailable: Some(most), .. } => (expected - share(most, expected, true)).max(0),
         PodDisruptionBudgetSpec { min_available: Some(least), .. } => share(least, expected, true),
-        // None has to stay, and nobody may go all the same.
+        // No pod has to stay, and still none may be evicted.
         _ => return Some(Desired { healthy: 0, expected: 0 }),
     };
     Some(Desired { healthy, expected })
 }
 
 impl Scales {
-    /// Whose number counts for the pods of this controller, and which it is.
+    /// The controller whose replica count applies to pods of this owner, and that count.
     fn of(&self, owner: &OwnerReference, namespace: &str) -> Option<(String, i32)> {
         fn find<K: Object>(store: &StoreReader<K>, owner: &OwnerReference, namespace: &str) -> Option<Arc<K>> {
             let is_one = *owner.kind == *K::kind(&()) && *owner.api_version == *K::api_version(&());
@@ -137,7 +137,7 @@ impl Scales {
     }
 }
 
-/// The status of a budget over these pods, and after which time it is another one, if nothing else happens.
+/// The status of a budget over these pods, and the time after which it changes if nothing else happens.
 fn status_of(
     budget: &PodDisruptionBudget,
     pods: &[Arc<Pod>],

@@ -1,6 +1,6 @@
-//! What a controller waits to see in its informer before it acts again on the same object (K §7.2).
+//! The changes that a controller waits to see in its informer before it acts again on the same object (K §7.2).
 //!
-//! Without it, an informer that has not yet told of the pods a controller has just made would have it make them once more.
+//! Without them, a controller whose informer has not yet reported the pods that it has just made would make them once more.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kube_machinery::FxHashMap;
 
 use super::Item;
 
-/// After this a controller acts on what it sees, whatever it waits for.
+/// The time after which a controller acts on what it sees, even if changes that it expected are missing.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Expectations {
 }
 
 impl Expectations {
-    /// Waits for so many new pods of `item`, and for the end of those with these UIDs.
+    /// Expects `creations` new pods of `item`, and the end of the pods with these UIDs.
     pub(super) fn expect<'u>(&mut self, item: &Item, creations: usize, deletions: impl IntoIterator<Item = &'u str>, now: Duration) {
         let deletions: BTreeSet<Box<str>> = deletions.into_iter().map(Box::from).collect();
         if creations > 0 || !deletions.is_empty() {
@@ -34,12 +34,12 @@ impl Expectations {
         }
     }
 
-    /// So many pods were seen, or were not made after all.
+    /// Notes that `count` pods were seen, or were not created after all.
     pub(super) fn created(&mut self, item: &Item, count: usize) {
         self.change(item, |expectation| expectation.creations = expectation.creations.saturating_sub(count));
     }
 
-    /// The pod with this UID is going, or could not be deleted.
+    /// Notes that the pod with this UID is going, or could not be deleted.
     pub(super) fn deleted(&mut self, item: &Item, uid: &str) {
         self.change(item, |expectation| {
             expectation.deletions.remove(uid);
@@ -58,13 +58,13 @@ impl Expectations {
         }
     }
 
-    /// How much longer to wait; `None` = everything was seen, or it took too long.
+    /// The time left to wait; `None` = everything was seen, or the expectation timed out.
     pub(super) fn left(&self, item: &Item, now: Duration) -> Option<Duration> {
         let waited = now.saturating_sub(self.of.get(item)?.since);
         TIMEOUT.checked_sub(waited).filter(|left| !left.is_zero())
     }
 
-    /// Waits for nothing of `item` any more: it is gone, and what takes its name starts without.
+    /// Drops the expectations of `item`, which is gone: a successor of its name starts without any.
     pub(super) fn forget(&mut self, item: &Item) {
         self.of.remove(item);
     }

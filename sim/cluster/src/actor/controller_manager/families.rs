@@ -1,6 +1,6 @@
-//! Pods by the UID of the controller that owns them, with counts, as far as the informer has told.
+//! Pods by the UID of the controller that owns them, with counts, as reported by the informer.
 //!
-//! Kept up to date change by change, so that a reconcile that finds nothing to do looks at a few counters and at no pod.
+//! Updated change by change, so that a reconcile that finds nothing to do looks at a few counters and at no pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,12 +25,12 @@ impl Member {
     }
 }
 
-/// How many pods of a family are in which state.
+/// The number of pods of a family in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// Neither ended nor terminating.
+    /// The pods that are neither ended nor terminating.
     pub(super) active: i32,
-    /// Those of the active that have the condition `Ready`.
+    /// The active pods that have the condition `Ready`.
     pub(super) ready: i32,
 }
 
@@ -47,33 +47,33 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct Family {
     item: Item,
-    /// By the name of the pod: all of them are in the namespace of their owner.
+    /// All pods by name: they are in the namespace of their owner.
     pods: BTreeMap<Box<str>, Member>,
     pub(super) tally: Tally,
 }
 
 impl Family {
-    /// Every pod, by name.
+    /// All pods of the family, by name.
     pub(super) fn members(&self) -> impl DoubleEndedIterator<Item = &Member> {
         self.pods.values()
     }
 
-    /// How many pods there are.
+    /// The number of pods.
     pub(super) fn len(&self) -> usize {
         self.pods.len()
     }
 }
 
-/// What a change of a pod means for its owner.
+/// The meaning of a pod's change for its owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Told {
     /// The owner of the pod, by kind and name.
     pub(super) item: Item,
-    /// The pod is new.
+    /// Whether the pod is new.
     pub(super) created: bool,
-    /// The pod with this UID is going or gone, and was not before.
+    /// The UID of the pod if it is going or gone now, and was not before.
     pub(super) deleted: Option<Box<str>>,
-    /// Something that controllers read is different.
+    /// Whether something that controllers read has changed.
     pub(super) matters: bool,
 }
 
@@ -81,11 +81,11 @@ pub(super) struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Families {
     by_owner: FxHashMap<Box<str>, Family>,
-    /// The UIDs of all owners of one name that pods are known of: several while the pods of a predecessor are there.
+    /// The UIDs of all owners of one name that have known pods: several while pods of a predecessor exist.
     by_item: BTreeMap<Item, BTreeSet<Box<str>>>,
 }
 
-/// Whether a pod has the owner that it had, or none as before.
+/// Whether a pod has the same owner as before, or none as before.
 fn has_same_owner(old: &Pod, new: &Pod) -> bool {
     let owner = |pod| controller_of(pod).map(|owner| &owner.uid);
     owner(&old.metadata) == owner(&new.metadata)
@@ -103,7 +103,7 @@ impl Families {
         uids.filter_map(|other| self.by_owner.get(other)).flat_map(Family::members)
     }
 
-    /// Takes in a change. Returns what it means for whom: twice if another pod has taken the name, or the pod another owner.
+    /// Takes in a change. Returns its meaning for each owner: two entries if another pod has taken the name, or the pod has another owner.
     pub(super) fn observe(&mut self, notification: &Notification<Pod>) -> [Option<Told>; 2] {
         match notification {
             Notification::Added { object, .. } => [None, self.put(object)],
@@ -187,7 +187,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list of what is there.
+        /// Compared with a plain list of the existing pods.
         #[test]
         fn counts_are_those_of_the_pods_that_are_there(
             changes in proptest::collection::vec((0..4u8, 0..3u8, proptest::option::of(0..5u8), any::<bool>()), 0..60),

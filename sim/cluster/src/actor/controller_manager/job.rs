@@ -3,13 +3,13 @@
 //! ```text
 //!   pod with finalizer ends ─► its UID into status.uncountedTerminatedPods ─► finalizer off ─► seen: UID out, counter up
 //! ```
-//! So the object of a pod lingers, terminating and ended, until it was counted. A pod that terminates counts as failed, and its
-//! successor is made at once, unless podReplacementPolicy is `Failed`.
+//! So the object of a pod stays, terminating and ended, until it is counted. A pod that terminates counts as failed, and its successor is
+//! made at once, unless podReplacementPolicy is `Failed`.
 //!
-//! A Job is Complete or Failed only when its last pod was counted. Not modelled: pod failure policies, limits per index, success
-//! policies; a suspended Job makes no pods, but those it has go on.
+//! A Job is Complete or Failed only when its last pod is counted. Not modelled: pod failure policies, limits per index, success policies; a
+//! suspended Job makes no pods, but those it has go on.
 //!
-//! A Job that is deleted in the foreground still counts its pods, or their finalizers would keep them, and they would keep the Job.
+//! A Job that is deleted in the foreground still counts its pods: otherwise their finalizers would keep them, and they would keep the Job.
 
 mod indexes;
 mod plan;
@@ -30,7 +30,7 @@ use super::names::{JOB_FINALIZER, JOB_INDEX, JOB_NAME_LABEL, JOB_UID_LABEL};
 use super::shared::Shared;
 use super::{Item, batch, template};
 
-/// The wait before the successor of the first pod that failed; it doubles with each further one.
+/// The wait before the successor of the first pod that failed; it doubles with each further failure.
 const BACK_OFF: Duration = Duration::from_secs(10);
 /// The longest such wait.
 const BACK_OFF_MAX: Duration = Duration::from_secs(600);
@@ -41,18 +41,18 @@ pub(super) struct Jobs {
     pub(super) failures: Mutex<BTreeMap<Item, Failures>>,
 }
 
-/// How the pods of a Job failed, as far as this process has seen.
+/// The failures of a Job's pods, as far as this process has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Failures {
     succeeded: i32,
     failed: i32,
-    /// Since the last success.
+    /// The number of failures since the last success.
     in_a_row: u32,
     last: Duration,
 }
 
 impl Failures {
-    /// Takes in the counts of now. Returns how long successors have to wait.
+    /// Takes in the current counts. Returns the time that successors have to wait.
     fn wait(&mut self, succeeded: i32, failed: i32, now: Duration) -> Duration {
         if succeeded > self.succeeded {
             self.in_a_row = 0;
@@ -68,7 +68,7 @@ impl Failures {
     }
 }
 
-/// Whether a pod has yet to be counted.
+/// Whether a pod is still to be counted.
 fn is_tracked(pod: &Pod) -> bool {
     pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == JOB_FINALIZER)
 }
@@ -83,7 +83,7 @@ impl Jobs {
             self.failures.lock().remove(item);
             return let_go;
         };
-        // Its counts would be wrong, and so would the number of its pods. Kubernetes does the same (KEP-5647).
+        // The counts and the number of pods of the Job would be wrong. Kubernetes does the same (KEP-5647).
         if self.shared.is_behind(item, &job.metadata) {
             return let_go;
         }
@@ -143,7 +143,7 @@ impl Jobs {
         self.shared.create_each_pod(item, plan.create.len(), indexed).await
     }
 
-    /// Writes what was counted, and then lets go of the pods that it speaks of.
+    /// Writes the counts, and then removes the finalizers of the pods counted.
     async fn report(&self, item: &Item, job: &Arc<Job>, plan: Plan) -> Result<(), ApiError> {
         let Plan { status, untrack, counts, .. } = plan;
         if job.status.as_ref() != Some(&status) {
@@ -165,7 +165,7 @@ impl Jobs {
         self.untrack(&untrack).await
     }
 
-    /// Takes the finalizer off these pods.
+    /// Removes the finalizer from these pods.
     async fn untrack(&self, pods: &[Arc<Pod>]) -> Result<(), ApiError> {
         let untrack = |index: usize| async move {
             let mut pod = Pod::clone(&pods[index]);

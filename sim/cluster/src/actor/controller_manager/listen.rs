@@ -1,4 +1,4 @@
-//! Which changes make which controllers look at what.
+//! Maps changes of objects to the controllers and objects that have to be reconciled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::actor::garbage_collector::Collected;
 use crate::actor::informers::Informers;
 use crate::kinds::kruise::CloneSet;
 
-/// The types that the garbage collector sees: pods, those of the controllers, and what was asked for.
+/// The types that the garbage collector sees: pods, the types of the controllers, and those that were requested.
 pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
     let mut types = vec![Collected::of::<Pod>()];
     for controller in &set.controllers {
@@ -62,7 +62,7 @@ fn by_owner<K: Object>() -> Index<K> {
     })
 }
 
-/// A StatefulSet is looked at when there is a pod that nobody controls, and that could be one of its own.
+/// Queues a StatefulSet when there is a pod without a controller that it could adopt.
 fn hear_of_orphans(shared: &Arc<Shared>, informers: &mut Informers) {
     let shared = shared.clone();
     informers.tell::<Pod>(move |notification| {
@@ -83,13 +83,13 @@ fn hear_of_orphans(shared: &Arc<Shared>, informers: &mut Informers) {
     });
 }
 
-/// The StatefulSet that a pod which nobody controls could be of.
+/// The StatefulSet that could adopt a pod without a controller.
 fn set_of_orphan(pod: &Pod) -> Option<ObjectKey> {
     let (set, _) = stateful_set::place_of(pod).filter(|_| controller_of(&pod.metadata).is_none())?;
     Some(ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or(""), set))
 }
 
-/// An index of pods that nobody controls by the name that a StatefulSet would have that they could be of.
+/// An index of pods without a controller by the StatefulSet that could adopt them.
 fn orphans() -> Index<Pod> {
     Index::new(ORPHANS, |pod: &Pod, tell| {
         if let Some(set) = set_of_orphan(pod) {
@@ -98,7 +98,7 @@ fn orphans() -> Index<Pod> {
     })
 }
 
-/// Has the controllers hear of what they look at.
+/// Registers the controllers for the changes that concern them.
 pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
     shared.hear_of_pods(informers);
     for controller in &shared.set.controllers {
@@ -118,13 +118,13 @@ pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
             Controller::CronJob => cron_jobs(shared, informers),
             Controller::CloneSet => shared.hear_of::<CloneSet>(informers, |key| Kind::CloneSet.item(key)),
             Controller::Disruption => budgets(shared, informers),
-            // They listen for themselves.
+            // These register themselves.
             Controller::NodeLifecycle | Controller::PodGc => {}
         }
     }
 }
 
-/// A Deployment is looked at when it changes, and when a set of it does: the sets say how far their pods are.
+/// Queues a Deployment when it changes, and when one of its sets does: the sets show the progress of their pods.
 fn deployments(shared: &Arc<Shared>, informers: &mut Informers) {
     informers.index::<ReplicaSet>(by_owner());
     shared.hear_of::<Deployment>(informers, |key| Kind::Deployment.item(key));
@@ -136,7 +136,7 @@ fn deployments(shared: &Arc<Shared>, informers: &mut Informers) {
     });
 }
 
-/// A CronJob is looked at when it changes, and when a Job of it does.
+/// Queues a CronJob when it changes, and when one of its Jobs does.
 fn cron_jobs(shared: &Arc<Shared>, informers: &mut Informers) {
     informers.index::<Job>(by_owner());
     shared.hear_of::<CronJob>(informers, |key| Kind::CronJob.item(key));
@@ -150,7 +150,7 @@ fn cron_jobs(shared: &Arc<Shared>, informers: &mut Informers) {
     });
 }
 
-/// Every DaemonSet is looked at when a node comes, goes, or is another one to the scheduler.
+/// Queues every DaemonSet when a node comes, goes, or changes for the scheduler.
 fn daemon_sets(shared: &Arc<Shared>, informers: &mut Informers) {
     shared.hear_of::<DaemonSet>(informers, |key| Kind::DaemonSet.item(key));
     let known: Arc<Mutex<BTreeSet<ObjectKey>>> = Arc::default();
@@ -177,15 +177,15 @@ fn daemon_sets(shared: &Arc<Shared>, informers: &mut Informers) {
     });
 }
 
-/// A budget is looked at when it changes, and when a pod that it selects comes, goes, or is another one to those who count.
+/// Queues a budget when it changes, and when a pod that it selects comes, goes, or changes in a way that counts.
 fn budgets(shared: &Arc<Shared>, informers: &mut Informers) {
-    // Who only changes how many pods there shall be is not heard of until one of them changes.
+    // A change of only a controller's desired number of pods goes unnoticed until one of the pods changes.
     informers.want::<StatefulSet>();
     informers.want::<ReplicaSet>();
     informers.want::<Deployment>();
     let known: Arc<Mutex<BTreeMap<ObjectKey, Arc<PodDisruptionBudget>>>> = Arc::default();
     let (budgets, told) = (known.clone(), shared.clone());
-    // Also when an eviction has changed its status.
+    // Also when an eviction has changed the status of the budget.
     informers.tell::<PodDisruptionBudget>(move |notification| {
         let key = notification.key();
         match notification {
@@ -212,7 +212,7 @@ fn budgets(shared: &Arc<Shared>, informers: &mut Informers) {
     });
 }
 
-/// A VM is looked at when it or its instance changes; an instance also when a migration of it does.
+/// Queues a VM when it or its instance changes, and an instance also when one of its migrations does.
 fn kubevirt(shared: &Arc<Shared>, informers: &mut Informers) {
     shared.hear_of::<VirtualMachine>(informers, |key| Kind::Machine.item(key));
     let told = shared.clone();

@@ -1,11 +1,11 @@
-//! The controller manager: the process that makes and deletes pods for those who own them (K §7), and the garbage
-//! collector (K §2.10), over one informer per type.
+//! The controller manager: the process that makes and deletes pods for their owners (K §7), and the garbage collector (K §2.10), over one
+//! informer per type.
 //!
 //! ```text
 //!   informers ──► Families (pods by owner) ──► one queue ──► workers ──► requests
 //!             └─► Expectations                  Item = controller and key
 //! ```
-//! A workload says which controllers it wants:
+//! A workload selects the controllers that it needs:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -19,15 +19,14 @@
 //! # let _ = process;
 //! # }
 //! ```
-//! and from then on only creates, changes and deletes StatefulSets and the like, as people do. Pods come unscheduled unless
-//! their template names a node; whoever plays scheduler and kubelet makes them run, be ready, end and go. What a
-//! controller reads of a pod is its phase, its condition `Ready`, its deletion timestamp and its node.
+//! From then on it only creates, changes and deletes StatefulSets and the like, as operators do. Pods are created unscheduled unless their
+//! template names a node; the actors that model scheduler and kubelet make them run, be ready, end and go. Controllers read of a pod its
+//! phase, its condition `Ready`, its deletion timestamp and its node.
 //!
-//! The garbage collector sees pods, the types of the chosen controllers, and what `collecting` adds to them.
+//! The garbage collector sees pods, the types of the chosen controllers, and the types added by `collecting`.
 //!
-//! Everything is decided from the present state (K §4.5), so the process may crash at any point and go on. Nothing is
-//! polled but namespaces that are being emptied and nodes that are not well: a cluster in which nothing happens causes no
-//! request.
+//! Everything is decided from the present state (K §4.5), so the process may crash at any point and go on. Nothing is polled but namespaces
+//! that are being emptied and nodes that are not healthy: a cluster in which nothing happens causes no request.
 
 mod batch;
 mod clone_set;
@@ -104,18 +103,18 @@ pub enum Controller {
     KubeVirt,
     /// Silent nodes: their condition, their taints, and the eviction of their pods (K §6.1, §6.2). Kubelets have to send heartbeats.
     NodeLifecycle,
-    /// Pods that nobody else removes (K §6.3). Each node with pods needs its Node.
+    /// Pods that nothing else removes (K §6.3). Each node with pods needs its Node.
     PodGc,
-    /// Jobs, again and again (K §7.3); does nothing without [`Controller::Job`].
+    /// Jobs on a schedule (K §7.3); does nothing without [`Controller::Job`].
     CronJob,
-    /// Pods of CloneSets, a kind of workload that Kubernetes does not bring along.
+    /// Pods of CloneSets, a kind of workload that is not part of Kubernetes.
     CloneSet,
-    /// How many pods evictions may take away (K §6.5).
+    /// The number of pods that evictions may remove (K §6.5).
     Disruption,
 }
 
 impl Controller {
-    /// Every controller of those who own pods. Those of nodes ask more of a cluster.
+    /// Every controller of pod owners. The controllers of nodes require more of a cluster.
     pub const ALL: [Controller; 9] = [
         Controller::StatefulSet,
         Controller::ReplicaSet,
@@ -129,26 +128,27 @@ impl Controller {
     ];
 }
 
-/// What a controller manager does.
+/// The configuration of a controller manager.
 #[derive(Clone)]
 pub struct Set {
-    /// Which controllers of Kubernetes run in the process.
+    /// The Kubernetes controllers that run in the process.
     pub controllers: BTreeSet<Controller>,
-    /// What the garbage collector sees besides pods and the types of the controllers.
+    /// The types that the garbage collector sees besides pods and the types of the controllers.
     pub collected: Vec<Collected>,
-    /// The least time between two writes of the status of one object. Kubernetes' limit on the requests of its controllers
-    /// has the same effect when many pods change at once; 0 = none. Does not hold for Jobs, whose status is what they count by.
+    /// The least time between two writes of the status of one object. Kubernetes' limit on the requests of its controllers has the same
+    /// effect when many pods change at once; 0 = none. Does not apply to Jobs, which count by their status.
     pub status_pace: Duration,
-    /// How long a live migration takes once its target pod is ready.
+    /// The duration of a live migration once its target pod is ready.
     pub migration_takes: Duration,
-    /// How long a node may be silent before it counts as lost (`--node-monitor-grace-period`): 50 s since Kubernetes 1.32, 40 s before.
+    /// The time for which a node may be silent before it counts as lost (`--node-monitor-grace-period`): 50 s since Kubernetes 1.32, 40 s
+    /// before.
     pub monitor_grace: Duration,
-    /// How many pods that are over may be left before the oldest are collected (`--terminated-pod-gc-threshold`).
+    /// The number of ended pods that may be left before the oldest are collected (`--terminated-pod-gc-threshold`).
     pub terminated_pods: usize,
 }
 
 impl Set {
-    /// These controllers, with status writes at least 200 ms apart and migrations of 10 s.
+    /// A set of these controllers, with status writes at least 200 ms apart and migrations of 10 s.
     pub fn of(controllers: impl IntoIterator<Item = Controller>) -> Self {
         Self {
             controllers: controllers.into_iter().collect(),
@@ -160,7 +160,7 @@ impl Set {
         }
     }
 
-    /// The same, with objects of type `K` garbage when their owners are gone.
+    /// The same set, with objects of type `K` collected when their owners are gone.
     #[must_use]
     pub fn collecting<K: Object>(mut self) -> Self {
         self.collected.push(Collected::of::<K>());
@@ -168,8 +168,7 @@ impl Set {
     }
 }
 
-/// Adds the controller manager, as a process on a host of its own, and starts it. The cluster has to serve the types of
-/// all that was asked for.
+/// Adds the controller manager, as a process on its own host, and starts it. The cluster has to serve the types of everything in `set`.
 pub fn install(cluster: &Arc<Cluster>, seed: u64, set: Set) -> ProcessId {
     let rt = &cluster.rt;
     let process = rt.add_process(rt.add_host(NAME), NAME);
@@ -186,7 +185,7 @@ pub fn install(cluster: &Arc<Cluster>, seed: u64, set: Set) -> ProcessId {
     process
 }
 
-/// What is looked at.
+/// The kind of a queued item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
     StatefulSet,
@@ -203,7 +202,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What an owner of pods is.
+    /// The kind of an owner of pods.
     fn of_owner(owner: &OwnerReference) -> Option<Self> {
         Some(match (owner.api_version.as_str(), owner.kind.as_str()) {
             ("apps/v1", "StatefulSet") => Kind::StatefulSet,
@@ -216,7 +215,7 @@ impl Kind {
         })
     }
 
-    /// Who looks at it.
+    /// The controller that reconciles this kind.
     fn controller(self) -> Controller {
         match self {
             Kind::StatefulSet => Controller::StatefulSet,
@@ -237,7 +236,7 @@ impl Kind {
     }
 }
 
-/// An object to look at.
+/// An object to reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Item {
     kind: Kind,
@@ -247,7 +246,7 @@ struct Item {
 /// The name of the index of objects by the UID of the owner that controls them.
 const OWNER: &str = "owner";
 
-/// How many objects are looked at at the same time, by all controllers together.
+/// The number of objects that are reconciled at the same time, by all controllers together.
 const WORKERS: usize = 10;
 
 /// The controllers that run.

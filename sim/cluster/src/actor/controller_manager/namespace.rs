@@ -1,7 +1,7 @@
-//! Namespaces: a namespace that is deleted is emptied, and then lets go of its name (K §1.3).
+//! Namespaces: a namespace that is deleted is emptied, and then its name is free again (K §1.3).
 //!
-//! Pods go first, then everything else. What is still there (pods with a grace period, objects with finalizers) is looked at
-//! again after a while, as Kubernetes does: half of the longest grace period and a second, or after 8 s.
+//! Pods go first, then everything else. If objects are left (pods with a grace period, objects with finalizers), the namespace is looked at
+//! again after a while, as in Kubernetes: after half of the longest grace period and a second, or after 8 s.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,25 +27,26 @@ use crate::actor::ApiClient;
 use crate::kinds::Registry;
 use crate::kinds::kruise::CloneSet;
 
-/// How long objects with finalizers are taken to need, in seconds.
+/// The time, in seconds, that objects with finalizers are assumed to need.
 const FINALIZERS_TAKE: i64 = 15;
 
-/// Deletes what a namespace holds of one type. Returns how many seconds what is left is taken to need; `None` = nothing is left.
+/// Deletes the objects of one type in a namespace. Returns the number of seconds that the remaining objects are assumed to need; `None` =
+/// nothing is left.
 pub(super) type Empty = for<'a> fn(&'a ApiClient, &'a str) -> Pin<Box<dyn Future<Output = Result<Option<i64>, ApiError>> + Send + 'a>>;
 
-/// How a namespace is emptied of a type that is none of Kubernetes' own: an extension of its registration
+/// The way to empty a namespace of a type that is not built into Kubernetes: an extension of its registration
 /// ([`TypeDef::with`](crate::kinds::TypeDef::with)).
 #[derive(Clone, Copy)]
 pub struct NamespaceContent(Empty);
 
 impl NamespaceContent {
-    /// Deletes the objects of `K` in the namespace one by one, those left out that are terminating already.
+    /// Deletes the objects of `K` in the namespace one by one, except those that are terminating already.
     pub fn of<K: Object>() -> Self {
         Self(|client, namespace| Box::pin(empty::<K>(client, namespace)))
     }
 }
 
-/// One for each of Kubernetes' own types in namespaces; that of pods comes first. Those of other registered types follow.
+/// The built-in namespaced types; pods come first. Other registered types follow.
 const BUILTIN: [(&str, Empty); 11] = [
     ("pods", |client, namespace| Box::pin(empty::<Pod>(client, namespace))),
     ("configmaps", |client, namespace| Box::pin(empty::<ConfigMap>(client, namespace))),
@@ -60,10 +61,10 @@ const BUILTIN: [(&str, Empty); 11] = [
     ("controllerrevisions", |client, namespace| Box::pin(empty::<ControllerRevision>(client, namespace))),
 ];
 
-/// That of a type that is there only where somebody looks after it.
+/// Disruption budgets, a type that exists only with its controller.
 const BUDGETS: (&str, Empty) = ("poddisruptionbudgets", |client, namespace| Box::pin(empty::<PodDisruptionBudget>(client, namespace)));
 
-/// The operators' types that come last.
+/// The types of operators, which come last.
 const OPERATORS: [(&str, Empty); 3] = [
     ("virtualmachines", |client, namespace| Box::pin(empty::<VirtualMachine>(client, namespace))),
     ("virtualmachineinstances", |client, namespace| Box::pin(empty::<VirtualMachineInstance>(client, namespace))),
@@ -73,7 +74,7 @@ const OPERATORS: [(&str, Empty); 3] = [
 pub(super) struct Namespaces {
     pub(super) shared: Arc<Shared>,
     pub(super) namespaces: StoreReader<Namespace>,
-    /// How to empty a namespace of each type, in this order: see [`content`].
+    /// The functions that empty a namespace of each type, in this order: see [`content`].
     pub(super) content: Vec<Empty>,
 }
 
@@ -86,7 +87,7 @@ impl Namespaces {
         let mut left = None;
         for (index, empty) in self.content.iter().enumerate() {
             left = left.max(empty(&self.shared.client, item.key.name()).await?);
-            // Whatever a pod needs for its end is still there while it ends.
+            // Everything that a pod needs for its end has to exist until it has ended.
             if index == 0 && left.is_some() {
                 break;
             }
@@ -106,7 +107,7 @@ impl Namespaces {
     }
 }
 
-/// How a namespace is emptied, type by type. `budgets`: whether there may be disruption budgets.
+/// The functions that empty a namespace, type by type. `budgets`: whether there may be disruption budgets.
 pub(super) fn content(registry: &Registry, budgets: bool) -> Vec<Empty> {
     let extended = registry.iter().filter_map(|(_, def)| def.extension::<NamespaceContent>()).map(|content| content.0);
     let builtin = BUILTIN.iter().chain(budgets.then_some(&BUDGETS)).map(|(_, empty)| *empty);
@@ -136,7 +137,7 @@ async fn empty<K: Object>(client: &ApiClient, namespace: &str) -> Result<Option<
     Ok(left.into_inner())
 }
 
-/// How many seconds a terminating object is taken to need.
+/// The number of seconds that a terminating object is assumed to need.
 fn seconds_of<K: Object>(object: &K) -> i64 {
     object.meta().deletion_grace_period_seconds.filter(|seconds| *seconds > 0).unwrap_or(FINALIZERS_TAKE)
 }

@@ -1,4 +1,4 @@
-//! Pod garbage collection: removes pods that nobody else will (K §6.3, K138).
+//! Pod garbage collection: removes pods that nothing else removes (K §6.3, K138).
 //!
 //! ```text
 //!   each 20 s, while there is something to collect:
@@ -7,8 +7,8 @@
 //!     pods of nodes that do not exist: the node is kept in mind for 40 s, then asked for once more
 //!     terminating pods without a node
 //! ```
-//! A pod that is not over is marked Failed first, with its UID; then whatever has its name is deleted without grace and without a UID
-//! (K144). Nothing of this touches a node: sandboxes run on (K137).
+//! A pod that is not over is marked Failed first, with its UID; then whichever pod has its name is deleted without grace and without a UID
+//! (K144). None of this touches a node: sandboxes go on running (K137).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use crate::actor::informers::Informers;
 use crate::cluster::Cluster;
 use crate::node::taints::{is_out_of_service, is_ready};
 
-/// How often it collects.
+/// The interval between two rounds of collection.
 const EVERY: Duration = Duration::from_secs(20);
-/// How long a node has to be missing before its pods are taken for orphans.
+/// The time for which a node has to be missing before its pods count as orphans.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
-/// What the informers have told, as far as it says whether there may be something to collect.
+/// The changes that the informers have reported, as far as they show whether there may be something to collect.
 #[derive(Default)]
 struct Known {
     nodes: BTreeMap<String, bool>,
@@ -44,7 +44,7 @@ struct Known {
 pub(super) struct Ears {
     known: Mutex<Known>,
     bell: Notify,
-    /// How many terminated pods may be left.
+    /// The number of terminated pods that may be left.
     threshold: usize,
 }
 
@@ -95,14 +95,14 @@ impl Ears {
     }
 }
 
-/// The controller in one life of its process: it collects in rounds once its [`Ears`] have heard that there may be something.
+/// The controller in one life of its process: it collects in rounds once its [`Ears`] have noticed that there may be something to collect.
 pub(super) struct PodGc {
     pub(super) cluster: Arc<Cluster>,
     pub(super) writer: Writer,
     pub(super) ears: Arc<Ears>,
     pub(super) nodes: StoreReader<Node>,
     pub(super) pods: StoreReader<Pod>,
-    /// When this life of the process began.
+    /// The start of this life of the process.
     pub(super) begun: SimTime,
 }
 
@@ -125,8 +125,8 @@ impl PodGc {
         SimTime::from_micros(begun + (now.as_micros().saturating_sub(begun) / every + 1) * every)
     }
 
-    /// One round. `missing`: since when pods name nodes that do not exist. Returns whether the next round may find something without
-    /// anybody saying so.
+    /// Runs one round. `missing`: the missing nodes that pods name, with the time since which they are missing. Returns whether the next
+    /// round may find something without any change being reported.
     async fn collect(&self, missing: &mut BTreeMap<String, SimTime>) -> bool {
         let now = self.cluster.rt.now();
         let mut nodes: BTreeMap<String, bool> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl PodGc {
             match missing.get(node) {
                 None => drop(missing.insert(node.to_owned(), now)),
                 Some(&since) if now >= since + QUARANTINE => {
-                    // Asked for once more, and live. Whoever comes back or is not answered for waits again.
+                    // Check once more with a live read. A node that is back, or for which there is no answer, waits again.
                     let found = self.writer.client.get::<Node>(&ObjectKey::cluster(node)).await;
                     if found.is_err_and(|error| error.is_not_found()) {
                         gone.insert(node.to_owned());

@@ -1,7 +1,7 @@
-//! ReplicaSets: so many pods with random names (K §7.2).
+//! ReplicaSets: a fixed number of pods with random names (K §7.2).
 //!
-//! A pod that terminates or has ended is no replica: its successor is made at once (K142). Pods are found by the UID of
-//! their owner; pods without one are left alone: adoption is not modelled.
+//! A pod that terminates or has ended is no replica: its successor is made at once (K142). Pods are found by the UID of their owner; pods
+//! without one are left alone: adoption is not modelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub(super) struct ReplicaSets {
     pub(super) sets: StoreReader<ReplicaSet>,
 }
 
-/// What is to be done for a set.
+/// The work to do for a set.
 #[derive(Debug, Default)]
 struct Plan {
     change: Change,
     status: ReplicaSetStatus,
-    /// When a pod will have been ready for long enough.
+    /// The time until a pod has been ready for long enough.
     available_in: Option<Duration>,
 }
 
@@ -48,7 +48,7 @@ impl ReplicaSets {
         if let Some(wait) = available_in {
             self.shared.queue.add_after(item.clone(), wait);
         }
-        // A Deployment that makes its pods anew waits until the last one is gone, which the status does not tell.
+        // A Deployment with strategy Recreate waits until the last pod is gone, which the status does not show.
         if gone && let Some(deployment) = deployment_of(&set).filter(|deployment| self.shared.runs(deployment)) {
             self.shared.queue.add(deployment);
         }
@@ -92,7 +92,7 @@ fn plan(set: &ReplicaSet, family: Option<&Family>, acts: bool, now: Timestamp) -
     plan
 }
 
-/// How many of these pods have been ready for `min_ready` seconds, and when the next one will have been.
+/// The number of these pods that have been ready for `min_ready` seconds, and the time until the next one has.
 pub(super) fn available<'m>(members: impl Iterator<Item = &'m Member>, min_ready: i32, now: Timestamp) -> (i32, Option<Duration>) {
     let (mut count, mut next) = (0, None::<Duration>);
     for member in members.filter(|member| member.view.ready) {
@@ -104,13 +104,13 @@ pub(super) fn available<'m>(members: impl Iterator<Item = &'m Member>, min_ready
     (count, next)
 }
 
-/// How long until a ready pod has been ready for `min_ready` seconds; `None` = it has.
+/// The time until a ready pod has been ready for `min_ready` seconds; `None` = it has.
 pub(super) fn available_in(pod: &Pod, min_ready: i32, now: Timestamp) -> Option<Duration> {
     if min_ready <= 0 {
         return None;
     }
     let ready_for = ready_since(pod).map_or(0, |since| now.duration_since(since).as_millis().max(0));
     let left = i128::from(min_ready) * 1_000 - ready_for;
-    // A moment that has come by a clock that counts whole seconds may be up to one away.
+    // On a clock that counts whole seconds, a moment that has come may be up to one second away.
     (left > 0).then(|| Duration::from_millis(left as u64))
 }

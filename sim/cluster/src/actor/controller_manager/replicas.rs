@@ -1,4 +1,4 @@
-//! So many pods with random names: what ReplicaSets and CloneSets do alike (K §7.2).
+//! A fixed number of pods with random names: the common part of ReplicaSets and CloneSets (K §7.2).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,22 +14,22 @@ use super::names::DELETION_COST;
 use super::shared::Shared;
 use super::view::{Phase, name_of, node_of, ready_since};
 
-/// The most pods that are made in one go, and the most that are deleted because there are too many.
+/// The most pods that are created in one go, and the most surplus pods that are deleted in one go.
 const BURST: usize = 500;
 
-/// What is to be done about the pods of an owner.
+/// A change to the pods of an owner.
 #[derive(Debug, Default)]
 pub(super) enum Change {
     #[default]
     Nothing,
-    /// Make so many pods; only [`BURST`] of them in one go.
+    /// Create this many pods; only [`BURST`] of them in one go.
     Create(usize),
     /// Delete these, if there are any.
     Delete(Vec<Arc<Pod>>),
 }
 
 impl Change {
-    /// What leads to as many active pods as are `wanted`.
+    /// The change that leads to `wanted` active pods.
     pub(super) fn towards(wanted: i32, family: Option<&Family>, now: Timestamp) -> Self {
         let active = family.map_or(0, |family| family.tally.active);
         match family {
@@ -39,7 +39,7 @@ impl Change {
         }
     }
 
-    /// Makes pods like `pod`, or deletes those that are to go, and waits to see it.
+    /// Creates pods like `pod`, or deletes the surplus ones, and waits to see the result.
     pub(super) async fn carry_out(self, shared: &Shared, item: &Item, pod: impl FnOnce() -> Pod) -> Result<(), ApiError> {
         match self {
             Self::Create(count) => shared.create_pods(item, pod(), count.min(BURST)).await,
@@ -66,13 +66,13 @@ fn superfluous(family: &Family, count: usize, now: Timestamp) -> Vec<Arc<Pod>> {
         let annotations = pod.metadata.annotations.as_ref();
         let cost = annotations.and_then(|annotations| annotations.get(DELETION_COST)?.parse::<i32>().ok()).unwrap_or(0);
         let crowd = on_node.get(node_of(pod).unwrap_or("")).copied().unwrap_or(0);
-        // Ages are compared by orders of magnitude, so that an old pod does not go because another one is a little older.
+        // Ages are compared by orders of magnitude, so that an old pod is not deleted because another one is a little older.
         let ready_for = ready_since(pod).map_or(0, |since| magnitude(now, since));
         let age = pod.metadata.creation_timestamp.as_ref().map_or(0, |time| magnitude(now, time.0));
         (view.scheduled, phase, view.ready, cost, Reverse(crowd), ready_for, age)
     };
     let mut pods: Vec<&Member> = active().collect();
-    // Kubernetes leaves equals to chance.
+    // Kubernetes orders equal pods at random.
     pods.sort_by_cached_key(|member| (rank(member), Reverse(name_of(&member.pod).to_owned())));
     pods.into_iter().take(count.min(BURST)).map(|member| member.pod.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! What all controllers of the manager share: the client, the queue, the pods by owner, and what was done a moment ago.
+//! The state that all controllers of the manager share: the client, the queue, the pods by owner, and the latest writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::actor::ApiClient;
 use crate::actor::informers::Informers;
 use crate::env::SimEnv;
 
-/// What the controllers share in one life of their process: a restart forgets it.
+/// The shared state in one life of the process: a restart forgets it.
 pub(super) struct Shared {
     pub(super) client: ApiClient,
     pub(super) env: SimEnv,
@@ -34,19 +34,19 @@ pub(super) struct Shared {
 struct Memory {
     families: Families,
     expectations: Expectations,
-    /// What this process has written last.
+    /// The last write of this process to each object.
     written: FxHashMap<Item, Written>,
-    /// When the status of an object was written last.
+    /// The time of the last write to the status of each object.
     statuses: BTreeMap<Item, Duration>,
-    /// The hash of an object's template, and the generation and UID it is of.
+    /// The hash of each object's template, with the generation and UID it belongs to.
     hashes: BTreeMap<Item, (i64, Box<str>, Arc<str>)>,
 }
 
-/// A status that this process has written and may not have seen.
+/// A status that this process has written and may not have seen yet.
 struct Written {
     /// The revision of the write.
     revision: u64,
-    /// Somebody waits to see it.
+    /// Whether a reconcile waits to see it.
     asked: bool,
 }
 
@@ -61,7 +61,7 @@ impl Shared {
         Arc::new(Self { client, env, queue, set, memory: Mutex::default() })
     }
 
-    /// Has the families hear of pods, and the owners of what happens to their pods.
+    /// Reports the changes of pods to the families, and to the owners of the pods.
     pub(super) fn hear_of_pods(self: &Arc<Self>, informers: &mut Informers) {
         let shared = self.clone();
         informers.tell::<Pod>(move |notification| {
@@ -84,7 +84,7 @@ impl Shared {
         });
     }
 
-    /// Has the controller of `K` hear when one is new, gone, terminating, or meant to be different.
+    /// Queues an object of type `K` when it is new, gone, or terminating, or when its generation changes.
     pub(super) fn hear_of<K: Object>(self: &Arc<Self>, informers: &mut Informers, item: impl Fn(ObjectKey) -> Item + Send + 'static) {
         let shared = self.clone();
         informers.tell::<K>(move |notification| {
@@ -99,7 +99,7 @@ impl Shared {
         });
     }
 
-    /// Whether somebody waits for this state of `item`, which is what this process has written, or later.
+    /// Whether a reconcile waits for this state of `item`, which is the one that this process has written, or a later one.
     fn is_awaited(&self, item: &Item, meta: &ObjectMeta) -> bool {
         let mut memory = self.memory.lock();
         let awaited = memory.written.get(item).is_some_and(|written| written.asked && revision_of(meta) >= written.revision);
@@ -109,8 +109,8 @@ impl Shared {
         awaited
     }
 
-    /// Whether the informer has yet to tell of the status that this process has written itself: another one, based on an older
-    /// state, could only be refused. The object is looked at again when it has.
+    /// Whether the informer has yet to report the status that this process itself has written: a write based on an older state could only
+    /// be refused. The object is queued again when the status is seen.
     pub(super) fn is_behind(&self, item: &Item, meta: &ObjectMeta) -> bool {
         let mut memory = self.memory.lock();
         let Some(written) = memory.written.get_mut(item) else { return false };
@@ -122,24 +122,24 @@ impl Shared {
         false
     }
 
-    /// Whether somebody looks at `item`.
+    /// Whether the controller of `item` runs.
     pub(super) fn runs(&self, item: &Item) -> bool {
         self.set.controllers.contains(&item.kind.controller())
     }
 
-    /// Calls `read` with the pods of the owner with this UID, as far as they are known.
+    /// Calls `read` with the known pods of the owner with this UID.
     pub(super) fn family<T>(&self, uid: Option<&str>, read: impl FnOnce(Option<&Family>) -> T) -> T {
         let memory = self.memory.lock();
         read(uid.and_then(|uid| memory.families.of(uid)))
     }
 
-    /// The pods of owners that had the name of `item` and another UID than this, as far as they are wanted.
+    /// The pods of owners that had the name of `item` and another UID than this, as far as `wanted` accepts them.
     pub(super) fn strangers(&self, item: &Item, uid: Option<&str>, wanted: impl Fn(&Pod) -> bool) -> Vec<Arc<Pod>> {
         let memory = self.memory.lock();
         memory.families.strangers(item, uid).filter(|member| wanted(&member.pod)).map(|member| member.pod.clone()).collect()
     }
 
-    /// Whether the informers have yet to tell of what was done for `item`. It is looked at again when they have.
+    /// Whether the informers have yet to report what was done for `item`. If so, it is queued again when they have.
     pub(super) fn waits(&self, item: &Item) -> bool {
         let left = self.memory.lock().expectations.left(item, self.env.monotonic());
         if let Some(left) = left {
@@ -148,13 +148,13 @@ impl Shared {
         left.is_some()
     }
 
-    /// Makes `count` pods like this one, and waits to see them.
+    /// Creates `count` pods like this one, and waits to see them.
     pub(super) async fn create_pods(&self, item: &Item, pod: Pod, count: usize) -> Result<(), ApiError> {
         let pod = Arc::new(pod);
         self.create_each_pod(item, count, |_| pod.clone()).await
     }
 
-    /// Makes `count` pods and waits to see them.
+    /// Creates `count` pods and waits to see them.
     pub(super) async fn create_each_pod(&self, item: &Item, count: usize, pod: impl Fn(usize) -> Arc<Pod>) -> Result<(), ApiError> {
         self.memory.lock().expectations.expect(item, count, [], self.env.monotonic());
         let (created, result) = batch::slow_start(count, |index| self.create_pod(pod(index))).await;
@@ -164,7 +164,7 @@ impl Shared {
         result
     }
 
-    /// Makes a pod, unless its namespace is being emptied.
+    /// Creates a pod, unless its namespace is being emptied.
     pub(super) async fn create_pod(&self, pod: Arc<Pod>) -> Result<(), ApiError> {
         match self.client.create::<Pod>(pod).await {
             Err(error) if is_terminating_namespace(&error) => Ok(()),
@@ -187,7 +187,7 @@ impl Shared {
         batch::all(pods.len(), delete).await.1
     }
 
-    /// Whether the status of `item` may be written now. If not, it is looked at again when it may.
+    /// Whether the status of `item` may be written now. If not, `item` is queued again for when it may.
     pub(super) fn may_write_status(&self, item: &Item) -> bool {
         let pace = self.set.status_pace;
         if pace.is_zero() {
@@ -210,7 +210,7 @@ impl Shared {
         true
     }
 
-    /// Writes a status: that of `object`, which is based on what an informer knows. Of an object that is gone there is nothing to say.
+    /// Writes a status: that of `object`, which is based on the informer's state. Does nothing if the object is gone.
     pub(super) async fn write_status<K: Object>(&self, item: &Item, object: K) -> Result<(), ApiError> {
         match self.client.update_status(object).await {
             Err(error) if error.is_not_found() => Ok(()),
@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    /// The hash of an object's template. It is made once for each generation of the object.
+    /// The hash of an object's template, computed once for each generation of the object.
     pub(super) fn hash_of<K: Object>(&self, item: &Item, object: &K, template: &PodTemplateSpec) -> Arc<str> {
         let meta = object.meta();
         let (generation, uid) = (meta.generation.unwrap_or(0), meta.uid.as_deref().unwrap_or(""));
@@ -239,7 +239,7 @@ impl Shared {
         hash
     }
 
-    /// Forgets what is expected of `item` and what was written for it: it is gone.
+    /// Forgets the expectations and writes of `item`, which is gone.
     pub(super) fn forget(&self, item: &Item) {
         let mut memory = self.memory.lock();
         memory.expectations.forget(item);
@@ -249,7 +249,7 @@ impl Shared {
     }
 }
 
-/// Whether a create was refused because its namespace is being emptied: nothing will help.
+/// Whether a create was refused because its namespace is being emptied: a retry would not help.
 fn is_terminating_namespace(error: &ApiError) -> bool {
     let causes = error.status().map(|status| status.details.causes.as_slice()).unwrap_or_default();
     causes.iter().any(|cause| cause.reason == "NamespaceTerminating")

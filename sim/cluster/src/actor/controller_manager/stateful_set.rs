@@ -4,11 +4,11 @@
 //!   create the lowest that is missing ─► wait until it is ready ─► … ─► delete the highest too many ─► replace the highest outdated
 //!                (OrderedReady: one step at a time; Parallel: all at once, but for the last)
 //! ```
-//! A pod that is to be replaced is deleted first; its successor is made when the informer has told that it is gone (K141).
-//! Each template is kept as a ControllerRevision for as long as its set is there, whatever revisionHistoryLimit says: pods below
-//! a partition are made from the one before.
+//! A pod that is to be replaced is deleted first; its successor is made when the informer has reported the deletion (K141). Each template
+//! is kept as a ControllerRevision as long as its set exists, whatever revisionHistoryLimit says: pods below a partition are made from the
+//! previous one.
 //!
-//! Pods that a deletion left behind, and that nobody controls, become the pods of the next set of the name that selects them (K154).
+//! Pods that an orphaning deletion left behind without a controller become the pods of the next set of the name that selects them (K154).
 
 mod plan;
 
@@ -33,7 +33,7 @@ use super::names::{POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_LABEL};
 use super::shared::Shared;
 use super::template;
 
-/// The name of the index of pods that nobody controls, by the StatefulSet that they could be of.
+/// The name of the index of pods without a controller, by the StatefulSet that could adopt them.
 pub(super) const ORPHANS: &str = "orphans";
 
 pub(super) struct StatefulSets {
@@ -57,7 +57,7 @@ impl StatefulSets {
         let update = format!("{}-{}", item.key.name(), self.shared.hash_of(item, &*set, wanted));
         self.keep(&set, &update, wanted).await?;
         if self.adopt(&set).await? {
-            // The informer has yet to tell whose they are.
+            // The informer has yet to report their new owner.
             return Ok(());
         }
         let now = self.shared.env.wall();
@@ -87,8 +87,8 @@ impl StatefulSets {
         done
     }
 
-    /// Makes the pods its own that nobody controls, that have names of its places and labels that it selects, and that stay (K154). Whether
-    /// there were any.
+    /// Adopts the pods without a controller that have names of the set's ordinals and labels that it selects, and that are not terminating
+    /// (K154). Returns whether there were any.
     async fn adopt(&self, set: &StatefulSet) -> Result<bool, ApiError> {
         let mut orphans: Vec<Arc<Pod>> = Vec::new();
         let key = ObjectKey::of(set);
@@ -101,7 +101,7 @@ impl StatefulSets {
         if orphans.is_empty() {
             return Ok(false);
         }
-        // The informer may not have told yet that the set is going, or gone: then its pods are to be nobody's.
+        // The informer may not have reported yet that the set is terminating or gone: then its pods must stay orphans.
         let live = self.shared.client.get::<StatefulSet>(&key).await?;
         if live.metadata.uid == set.metadata.uid && live.metadata.deletion_timestamp.is_none() {
             let adopt = |index: usize| self.own::<Pod>(set, &orphans[index]);
@@ -110,7 +110,7 @@ impl StatefulSets {
         Ok(true)
     }
 
-    /// Makes an object that nobody controls one of the set's.
+    /// Makes the set the controller of an object that has none.
     async fn own<K: Object>(&self, set: &StatefulSet, object: &K) -> Result<(), ApiError> {
         let meta = object.meta();
         let mut owners = meta.owner_references.clone().unwrap_or_default();
@@ -120,7 +120,7 @@ impl StatefulSets {
     }
 
     async fn create(&self, pod: Pod) -> Result<(), ApiError> {
-        // AlreadyExists: the informer has yet to tell of the pod, or that its predecessor is still there. It is tried again.
+        // AlreadyExists: the informer has yet to report the pod, or its predecessor still exists. The create is retried.
         self.shared.create_pod(Arc::new(pod)).await
     }
 
@@ -128,7 +128,7 @@ impl StatefulSets {
         ignore_not_found(self.shared.client.delete::<Pod>(&ObjectKey::of(pod), Default::default()).await)
     }
 
-    /// Keeps a template, so that pods can be made from it when the set has another one.
+    /// Keeps a template, so that pods can still be made from it when the set has another one.
     async fn keep(&self, set: &StatefulSet, name: &str, template: &PodTemplateSpec) -> Result<(), ApiError> {
         let is_own = |revision: &ControllerRevision| controller_of(&revision.metadata).map(|owner| &owner.uid) == set.metadata.uid.as_ref();
         match self.revisions.get(&template::beside(set, name)) {

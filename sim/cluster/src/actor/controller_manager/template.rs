@@ -1,4 +1,4 @@
-//! Pods from templates, and what tells one template from another.
+//! Pods from templates, and hashes that distinguish templates.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube_machinery::Object;
 use kube_machinery::ObjectKey;
 
-/// What generated names are made of (K §2.6).
+/// The characters of generated names (K §2.6).
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The reference to the owner that controls an object.
@@ -44,7 +44,7 @@ pub(super) fn set_label(meta: &mut ObjectMeta, name: &str, value: &str) {
     meta.labels.get_or_insert_default().insert(name.to_owned(), value.to_owned());
 }
 
-/// A short text that tells this template from others: the same in every run and on every machine.
+/// A short text that distinguishes this template from others: the same in every run and on every machine.
 pub(super) fn hash(template: &PodTemplateSpec) -> String {
     /// FNV-1a, as Kubernetes hashes templates (though not of this text).
     struct Fnv(u32);
@@ -64,7 +64,7 @@ pub(super) fn hash(template: &PodTemplateSpec) -> String {
     digits.bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
 }
 
-/// The key of an object called `name` beside `owner`.
+/// The key of an object called `name` in the namespace of `owner`.
 pub(super) fn beside<K: Object>(owner: &K, name: &str) -> ObjectKey {
     ObjectKey::namespaced(owner.meta().namespace.as_deref().unwrap_or(""), name)
 }

@@ -1,31 +1,31 @@
-//! What controllers read of a pod.
+//! The properties of a pod that controllers read.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 
-/// How far a pod has come (K §5.7).
+/// The phase of a pod (K §5.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     #[default]
     Pending,
-    /// Not heard of; no kubelet of today writes it.
+    /// Not known; no current kubelet writes it.
     Unknown,
     Running,
     Succeeded,
     Failed,
 }
 
-/// A pod in a few words.
+/// A summary of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) phase: Phase,
-    /// The condition `Ready` is `True`; without the condition it is not.
+    /// Whether the condition `Ready` is `True`; without the condition it is not.
     pub(super) ready: bool,
-    /// It has a deletion timestamp.
+    /// Whether it has a deletion timestamp.
     pub(super) terminating: bool,
-    /// It has a node.
+    /// Whether it has a node.
     pub(super) scheduled: bool,
-    /// It has finalizers, so that it stays after its deletion until they are taken away.
+    /// Whether it has finalizers, so that it stays after its deletion until they are removed.
     pub(super) held: bool,
 }
 
@@ -47,35 +47,35 @@ impl View {
         }
     }
 
-    /// Its phase is Succeeded or Failed: its containers do not run again.
+    /// Whether its phase is Succeeded or Failed: its containers do not run again.
     pub(super) fn ended(self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Counts as a replica of a ReplicaSet: neither ended nor terminating (K142).
+    /// Whether it counts as a replica of a ReplicaSet: neither ended nor terminating (K142).
     pub(super) fn active(self) -> bool {
         !self.ended() && !self.terminating
     }
 
-    /// Runs and is ready, terminating or not.
+    /// Whether it runs and is ready, terminating or not.
     pub(super) fn serves(self) -> bool {
         self.phase == Phase::Running && self.ready
     }
 
-    /// Runs, is ready, and is to stay so.
+    /// Whether it runs, is ready, and is not terminating.
     pub(super) fn healthy(self) -> bool {
         self.serves() && !self.terminating
     }
 }
 
-/// Whether a condition holds, and since when.
+/// The value of a condition, as True or not, and the time since which it has it.
 fn condition(pod: &Pod, name: &str) -> Option<(bool, Option<Timestamp>)> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let found = conditions.iter().find(|condition| condition.type_ == name)?;
     Some((found.status == "True", found.last_transition_time.as_ref().map(|time| time.0)))
 }
 
-/// Since when a pod is ready; `None` = it is not, or does not say since when.
+/// The time since which a pod has been ready; `None` = it is not, or the condition has no time.
 pub(super) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     condition(pod, "Ready").filter(|(is, _)| *is)?.1
 }
@@ -95,7 +95,7 @@ pub(super) fn uid_of(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap_or("")
 }
 
-/// A label of a pod.
+/// The value of a label of a pod.
 pub(super) fn label<'p>(pod: &'p Pod, name: &str) -> Option<&'p str> {
     pod.metadata.labels.as_ref()?.get(name).map(String::as_str)
 }

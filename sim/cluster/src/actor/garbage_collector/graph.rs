@@ -1,4 +1,4 @@
-//! Who owns whom, as far as informers have told.
+//! The graph of owners and dependents, as reported by informers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use kube_machinery::{FxHashMap, ObjectKey};
 /// An object of one of the collector's types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Item {
-    /// The number of the type in the collector's list.
+    /// The index of the type in the collector's list.
     pub(super) number: usize,
     pub(super) key: ObjectKey,
 }
@@ -24,23 +24,23 @@ struct Node {
 #[derive(Clone, Debug)]
 struct Owner {
     uid: Arc<str>,
-    /// Whether the owner is not to go in the foreground before the object has (`blockOwnerDeletion`).
+    /// Whether an owner that is deleted in the foreground has to wait for the object (`blockOwnerDeletion`).
     waits: bool,
 }
 
-/// The objects by UID, and the dependents of each UID, known or not. Only the dependents of one UID are ever walked through, in order.
+/// The objects by UID, and the dependents of each UID, known or not. Only the dependents of one UID are ever iterated, in order.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     objects: FxHashMap<Item, Node>,
     present: FxHashMap<Arc<str>, Item>,
-    /// Terminating objects whose dependents have to be dealt with before they can go.
+    /// Terminating objects whose dependents have to be handled before they can go.
     marked: BTreeSet<Arc<str>>,
     dependents: FxHashMap<Arc<str>, BTreeSet<Item>>,
 }
 
 impl Graph {
-    /// Takes in an object's latest state. Returns whom to look at: the object, if not all its owners are known or if its dependents have to
-    /// be dealt with, and the dependents of a predecessor of the same name (K148).
+    /// Takes in an object's latest state. Returns the objects to look at: the object itself, if not all its owners are known or if its
+    /// dependents have to be handled, and the dependents of a predecessor of the same name (K148).
     pub(super) fn put(&mut self, item: Item, meta: &ObjectMeta) -> Vec<Item> {
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or("").into();
         let mut doubtful = match self.objects.get(&item) {
@@ -63,7 +63,7 @@ impl Graph {
         } else {
             self.marked.remove(&uid);
         }
-        // Who has lost an owner may have been what another one waited for.
+        // An owner that the object no longer has may have been waiting for it.
         doubtful.extend(self.waiting_owners(&owners));
         if is_marked || !self.are_known(&owners, &item) {
             doubtful.push(item.clone());
@@ -72,7 +72,7 @@ impl Graph {
         doubtful
     }
 
-    /// An object is gone. Returns whom to look at: its dependents, and owners that have waited for it.
+    /// Removes an object that is gone. Returns the objects to look at: its dependents, and owners that have waited for it.
     pub(super) fn remove(&mut self, item: &Item) -> Vec<Item> {
         self.unlink(item);
         let Some(node) = self.objects.remove(item) else { return Vec::new() };
@@ -83,13 +83,13 @@ impl Graph {
         doubtful
     }
 
-    /// Those of the owners whose dependents have to be dealt with.
+    /// The owners whose dependents have to be handled.
     fn waiting_owners(&self, owners: &[Owner]) -> Vec<Item> {
         let waiting = owners.iter().filter(|owner| self.marked.contains(&owner.uid));
         waiting.filter_map(|owner| self.present.get(&owner.uid).cloned()).collect()
     }
 
-    /// The dependents of an object, as far as informers have told of them, and whether the object waits for them.
+    /// The known dependents of an object, and whether the object waits for each.
     pub(super) fn dependents(&self, uid: &str) -> Vec<(Item, bool)> {
         let waits =
             |item: &Item| self.objects.get(item).is_some_and(|node| node.owners.iter().any(|owner| &*owner.uid == uid && owner.waits));
@@ -107,13 +107,13 @@ impl Graph {
         }
     }
 
-    /// Whether there is nothing to look at: the object is gone, or all its owners are there and stay.
+    /// Whether there is nothing to look at: the object is gone, or all its owners exist and stay.
     pub(super) fn is_owned(&self, item: &Item) -> bool {
         self.objects.get(item).is_none_or(|node| self.are_known(&node.owners, item) && !self.marked.contains(&node.uid))
     }
 
     fn are_known(&self, owners: &[Owner], item: &Item) -> bool {
-        // An owner in another namespace owns nothing.
+        // A reference to an owner in another namespace does not count.
         let reaches = |owner: &Item| owner.key.namespace().is_none_or(|namespace| item.key.namespace() == Some(namespace));
         owners.iter().all(|owner| !self.marked.contains(&owner.uid) && self.present.get(&owner.uid).is_some_and(reaches))
     }
@@ -124,17 +124,17 @@ impl Graph {
     }
 }
 
-/// How a terminating object wants its dependents to be dealt with (K105).
+/// A terminating object's policy for its dependents (K105).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// The dependents go first, and their owner stays until those that block it are gone.
+    /// The dependents are deleted first, and their owner stays until those that block it are gone.
     Foreground,
-    /// They lose it as an owner.
+    /// The dependents lose it as an owner.
     Orphan,
 }
 
 impl Policy {
-    /// The finalizer by which it is asked for.
+    /// The finalizer that requests this policy.
     pub(super) fn finalizer(self) -> &'static str {
         match self {
             Policy::Foreground => "foregroundDeletion",
@@ -142,13 +142,13 @@ impl Policy {
         }
     }
 
-    /// What the finalizers of an object ask for, if it is terminating.
+    /// The policy that the finalizers of an object request, if it is terminating.
     pub(super) fn of(meta: &ObjectMeta) -> Option<Self> {
         meta.deletion_timestamp.as_ref()?;
         Self::asked_for(meta)
     }
 
-    /// What the finalizers of an object ask for when it goes.
+    /// The policy that the finalizers of an object request for its deletion.
     pub(super) fn asked_for(meta: &ObjectMeta) -> Option<Self> {
         let finalizers = meta.finalizers.as_deref()?;
         [Policy::Orphan, Policy::Foreground].into_iter().find(|policy| finalizers.iter().any(|finalizer| finalizer == policy.finalizer()))

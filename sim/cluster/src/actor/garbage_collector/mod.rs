@@ -4,14 +4,14 @@
 //!   informer per type ──► Graph ──► queue ──► worker: read the object and its owners, all live
 //!                        (who owns whom)        ├─ no owner is left      ─► DELETE with its UID and version
 //!                                               ├─ some owners are left  ─► PATCH the others away
-//!                                               └─ an owner that no informer has told of ─► look again later
+//!                                               └─ an owner that no informer has reported ─► look again later
 //! ```
-//! What informers know is only a reason to look: every decision rests on quorum reads, so a stale informer deletes
-//! nothing. An owner is its UID: a successor of the same name owns nothing of its predecessor's.
+//! The informers only give reasons to look: every decision rests on quorum reads, so a stale informer deletes nothing. An owner is
+//! identified by its UID: a successor of the same name does not own the objects of its predecessor.
 //!
-//! An owner that is deleted in the foreground stays until those of its dependents are gone that say so; one that is to leave orphans stays
-//! until its dependents have lost it as an owner (K105). Both are done for the dependents that informers have told of, as in Kubernetes:
-//! one that nobody has told of yet is an orphan that is collected. An owner of a type that the collector was not told of counts as there.
+//! An owner that is deleted in the foreground stays until its blocking dependents are gone; one that is deleted with orphaning stays until
+//! its dependents have lost it as an owner (K105). Both apply only to dependents that informers have reported, as in Kubernetes: a
+//! dependent not yet reported becomes an orphan that is collected. An owner of a type that the collector does not know counts as existing.
 
 mod graph;
 mod types;
@@ -36,11 +36,11 @@ pub use types::Collected;
 
 /// The name of the host and of the process.
 pub const NAME: &str = "controller-manager";
-/// How many objects are looked at at the same time.
+/// The number of objects that are processed at the same time.
 const WORKERS: usize = 5;
 
-/// Adds the collector, as a process on a host of its own, and starts it. `types` are those whose objects it deletes and
-/// those whose objects it can find as owners; the cluster has to serve them.
+/// Adds the collector, as a process on its own host, and starts it. `types` are the types whose objects it deletes, and in which it can
+/// find owners; the cluster has to serve them.
 pub fn install(cluster: &Arc<Cluster>, seed: u64, types: impl IntoIterator<Item = Collected>) -> ProcessId {
     let rt = &cluster.rt;
     let process = rt.add_process(rt.add_host(NAME), NAME);
@@ -58,14 +58,14 @@ pub fn install(cluster: &Arc<Cluster>, seed: u64, types: impl IntoIterator<Item 
     process
 }
 
-/// What an owner reference turns out to be.
+/// The result of looking up an owner reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// It is there, and the collector will hear when that changes, or can never know.
+    /// The owner exists, and the collector will be notified when that changes, or can never know.
     There,
-    /// It is there, but no informer has told of it.
+    /// The owner exists, but no informer has reported it.
     Unobserved,
-    /// It is there, and waits for its dependents to go.
+    /// The owner exists, and waits for its dependents to go.
     Waits,
     /// There is no such object, or only another one of this name.
     Absent,
@@ -80,7 +80,7 @@ pub(super) struct Collector {
     queue: WorkQueue<Item, SimEnv>,
 }
 
-/// The life of a process that is nothing else.
+/// The life of a process that runs only the collector.
 async fn run_alone(cluster: &Arc<Cluster>, process: ProcessId, seed: u64, types: Arc<[Collected]>) {
     let env = SimEnv::new(&cluster.rt, seed, process);
     let client = Transparent::new(SimClient::new(cluster, process), env.clone(), transparent::Policy::ClientGo);
@@ -111,7 +111,7 @@ impl Collector {
         collector
     }
 
-    /// Does its work until the process ends. To be called when the informers have their first lists.
+    /// Works until the process ends. To be called when the informers have their first lists.
     pub(super) async fn run(self: Arc<Self>) {
         for _ in 1..WORKERS {
             drop(self.env.spawn(work(self.clone())));
@@ -119,7 +119,7 @@ impl Collector {
         work(self).await;
     }
 
-    /// An informer has told of an object's state; `None` = it is gone.
+    /// Takes in an object's state from an informer; `None` = it is gone.
     fn observe(&self, item: Item, meta: Option<&ObjectMeta>) {
         let doubtful = {
             let mut graph = self.graph.lock();
@@ -133,15 +133,15 @@ impl Collector {
         }
     }
 
-    /// An informer has told of a change of an object that leaves its owners as they were.
+    /// Takes in a change of an object from an informer that leaves its owners as they were.
     fn observe_change(&self, item: Item) {
-        // Whether the owners are there is told by their own changes; this one is only another reason to look again.
+        // The owners' own changes report whether they exist; this change is only another reason to look again.
         if !self.graph.lock().is_owned(&item) {
             self.queue.add(item);
         }
     }
 
-    /// Deletes an object if it is garbage. Returns whether that is all for now.
+    /// Deletes an object if it is garbage. Returns whether there is nothing more to do for now.
     async fn look_at(&self, item: &Item) -> Result<bool, ApiError> {
         if self.graph.lock().is_owned(item) {
             return Ok(true);
@@ -166,7 +166,7 @@ impl Collector {
             }
         }
         if left.is_empty() {
-            // Who is awaited takes its own dependents along.
+            // If an owner waits for this object, its own dependents are deleted with it.
             let has_dependents = meta.uid.as_deref().is_some_and(|uid| !self.graph.lock().dependents(uid).is_empty());
             let policy = match Policy::asked_for(meta) {
                 _ if awaited && has_dependents => Propagation::Foreground,
@@ -181,8 +181,8 @@ impl Collector {
         Ok(observed)
     }
 
-    /// Does for the dependents of a terminating object what its finalizer asks for, and takes the finalizer away when that is done. Returns
-    /// whether that is all for now.
+    /// Handles the dependents of a terminating object as its finalizer requests, and removes the finalizer when that is done. Returns
+    /// whether there is nothing more to do for now.
     async fn deal_with_dependents(&self, item: &Item, meta: &ObjectMeta, policy: Policy) -> Result<bool, ApiError> {
         let uid = meta.uid.as_deref().unwrap_or_default();
         let dependents = self.graph.lock().dependents(uid);
@@ -193,7 +193,7 @@ impl Collector {
                     self.queue.add(dependent);
                 }
                 if waits {
-                    // Its end is what brings this object back.
+                    // The end of a blocking dependent queues this object again.
                     return Ok(true);
                 }
             }
@@ -208,7 +208,7 @@ impl Collector {
         Ok(true)
     }
 
-    /// Takes an owner away from a dependent.
+    /// Removes an owner from a dependent.
     async fn orphan(&self, item: &Item, owner: &str) -> Result<(), ApiError> {
         let def = &self.types[item.number];
         let Some(object) = (def.read)(&self.client, &item.key).await? else { return Ok(()) };
@@ -222,7 +222,7 @@ impl Collector {
     async fn find(&self, owner: &OwnerReference, item: &Item) -> Result<Owner, ApiError> {
         let of_type = |def: &&Collected| def.kind == owner.kind && def.api_version == owner.api_version;
         let Some(def) = self.types.iter().find(of_type) else { return Ok(Owner::There) };
-        // The namespace of an owner is that of its dependent; nothing outside namespaces can have an owner in one.
+        // The namespace of an owner is that of its dependent; a cluster-scoped object cannot have an owner in a namespace.
         let Some(key) = def.key(item.key.namespace(), &owner.name) else { return Ok(Owner::There) };
         let found = (def.read)(&self.client, &key).await?;
         Ok(match found {

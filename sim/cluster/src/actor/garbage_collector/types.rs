@@ -1,4 +1,4 @@
-//! A type as the collector uses it, with the type erased.
+//! An object type as the collector uses it, with the Rust type erased.
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::Resource;
@@ -28,15 +28,15 @@ pub struct Collected {
     pub(super) api_version: String,
     pub(super) kind: String,
     namespaced: bool,
-    /// Has the collector hear of the objects of this type, under the number that it gives the type.
+    /// Registers the collector for the objects of this type, under the index that it gives the type.
     pub(super) listen: fn(&mut Informers, &Arc<Collector>, usize),
     /// An object, by a quorum read; `None` = there is no such object.
     pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<Obj>>,
-    /// Deletes an object, unless it is another one by now or has other owners (K156).
+    /// Deletes an object, unless it has been replaced or has other owners by now (K156).
     pub(super) delete: fn(&ApiClient, &ObjectKey, &ObjectMeta, Propagation) -> Call<()>,
-    /// Leaves an object with these finalizers, if it is still in this state.
+    /// Sets the finalizers of an object to these, if it is still in this state.
     pub(super) release: fn(&ApiClient, &ObjectKey, &ObjectMeta, Vec<String>) -> Call<()>,
-    /// Leaves an object with these owners, if it is still in this state.
+    /// Sets the owners of an object to these, if it is still in this state.
     pub(super) disown: fn(&ApiClient, &ObjectKey, &ObjectMeta, &[&OwnerReference]) -> Call<()>,
 }
 
@@ -77,7 +77,7 @@ impl Collected {
         self.kind == other.kind && self.api_version == other.api_version
     }
 
-    /// The key of an object of this type that one in `namespace` refers to by name.
+    /// The key of an object of this type to which one in `namespace` refers by name.
     pub(super) fn key(&self, namespace: Option<&str>, name: &str) -> Option<ObjectKey> {
         if self.namespaced { Some(ObjectKey::namespaced(namespace?, name)) } else { Some(ObjectKey::cluster(name)) }
     }
@@ -99,11 +99,11 @@ async fn delete<K: Object>(client: &ApiClient, key: &ObjectKey, judged: ObjectMe
     if now.uid != judged.uid || now.resource_version == judged.resource_version || now.owner_references != judged.owner_references {
         return Err(conflict);
     }
-    // Somebody changes what does not matter here. Frequent changes must not keep garbage alive.
+    // The object was changed in ways that do not matter here. Frequent changes must not keep garbage alive.
     client.delete::<K>(key, options(None)).await.map(drop)
 }
 
-/// NotFound as an answer.
+/// Turns NotFound into `None`.
 fn found<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match result {
         Err(error) if error.is_not_found() => Ok(None),
@@ -117,11 +117,11 @@ fn listen<K: Object>(informers: &mut Informers, collector: &Arc<Collector>, numb
         let item = || Item { number, key: notification.key() };
         match notification {
             Notification::Updated { old, new } if old.meta().uid == new.meta().uid && old.owner_references() == new.owner_references() => {
-                // An end that somebody has to prepare is news.
+                // A deletion that needs preparation has to be handled.
                 if Policy::of(old.meta()) != Policy::of(new.meta()) {
                     told.observe(item(), Some(new.meta()));
                 } else if !new.owner_references().is_empty() {
-                    // What has no owner cannot lose one.
+                    // An object without owners cannot lose one.
                     told.observe_change(item());
                 }
             }

@@ -1,4 +1,4 @@
-//! What a kubelet is told at its start: its node, how long things take there, and what the containers of a pod do.
+//! The configuration of a kubelet: its node, the delays there, and the behaviour of each pod's containers.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,23 +13,23 @@ use sim_config::time::Span;
 
 use crate::net::Delay;
 
-/// How long steps on a node take (K §11.2).
+/// The delays of steps on a node (K §11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KubeletDelays {
-    /// From the sight of a pod to the first ADD: volumes, worker queue, sandbox without network.
+    /// Time from the sight of a pod to the first ADD: volumes, worker queue, sandbox without network.
     pub sandbox: Delay,
-    /// Until when no sandbox gets its network, since the beginning of the run: the network plugin is not installed yet (`NetworkNotReady`,
-    /// K §5.1). Sandboxes that wait for it then ask all at once.
+    /// The time since the beginning of the run before which no sandbox gets its network: the network plugin is not installed yet
+    /// (`NetworkNotReady`, K §5.1). Sandboxes that wait for it then all ask at once.
     #[serde(skip_serializing_if = "Span::is_zero")]
     pub network_ready: Span,
-    /// From the last ADD to running containers: image and start.
+    /// Time from the last ADD to running containers: image and start.
     pub start: Delay,
-    /// From SIGTERM to the end of the containers, at most the grace period.
+    /// Time from SIGTERM to the end of the containers, at most the grace period.
     pub stop: Delay,
-    /// How often containers do not listen to SIGTERM, so that they take the whole grace period.
+    /// The probability that containers ignore SIGTERM, so that they take the whole grace period.
     pub deaf: Probability,
-    /// From the terminal status to the final DELETE.
+    /// Time from the terminal status to the final DELETE.
     pub delete: Delay,
 }
 
@@ -46,23 +46,23 @@ impl Default for KubeletDelays {
     }
 }
 
-/// What the containers of a pod do, and what the node says to it.
+/// The behaviour of a pod's containers, and whether the node admits the pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// How long the containers run; unset = until they are stopped.
+    /// The time for which the containers run; unset = until they are stopped.
     pub runs_for: Option<Duration>,
-    /// Whether they end with an error. Where `restartPolicy` says so they start again in the same sandbox (K133).
+    /// Whether they end with an error. If `restartPolicy` says so, they start again in the same sandbox (K133).
     pub fails: bool,
-    /// How long a preStop hook takes of the grace period.
+    /// The part of the grace period that a preStop hook takes.
     pub pre_stop: Duration,
-    /// Why the node refuses the pod, if it does: the reason of its status (K §5.1 step 4).
+    /// The reason in the pod's status if the node refuses the pod (K §5.1 step 4).
     pub refused: Option<&'static str>,
 }
 
-/// Says what the containers of a pod do. Called once in each life of the kubelet for each pod.
+/// Returns the behaviour of a pod's containers. Called once in each life of the kubelet for each pod.
 pub type Behave = Arc<dyn Fn(&Pod) -> Behaviour + Send + Sync>;
 
-/// What a kubelet is told.
+/// The configuration of a kubelet.
 #[derive(Clone)]
 pub struct KubeletConfig {
     /// The name of its Node: pods name it in `spec.nodeName`.
@@ -71,22 +71,22 @@ pub struct KubeletConfig {
     pub seed: u64,
     /// The node's own address: that of pods with host network.
     pub host_ip: IpAddr,
-    /// How many pods it takes at the same time; the next one is refused (`OutOfpods`).
+    /// The number of pods that it takes at the same time; the next one is refused (`OutOfpods`).
     pub max_pods: u32,
-    /// How long things take.
+    /// The delays of its steps.
     pub delays: KubeletDelays,
-    /// What the containers of each pod do, and whether the node refuses it; by default they run until they are stopped.
+    /// The behaviour of each pod's containers, and whether the node refuses it; by default they run until they are stopped.
     pub behave: Behave,
-    /// How often the garbage collection of sandboxes repeats a DEL that had succeeded (K131).
+    /// The probability that the garbage collection of sandboxes repeats a DEL that had succeeded (K131).
     pub repeats_del: Probability,
-    /// Whether the deletion of a pod kills an ADD that is under way, as kubelets do since 1.27; else it is waited for.
+    /// Whether the deletion of a pod kills an ADD in progress, as kubelets do since 1.27; otherwise the kubelet waits for the ADD.
     pub cancels_adds: bool,
-    /// Whether it registers its Node and says that it is alive (K §6.1); without it the Node is the workload's own.
+    /// Whether it registers its Node and sends heartbeats (K §6.1); without it the workload has to create the Node.
     pub heartbeats: bool,
 }
 
 impl KubeletConfig {
-    /// The default 110 pods whose containers run until they are stopped.
+    /// A kubelet with the default of 110 pods, whose containers run until they are stopped.
     pub fn new(node: impl Into<Arc<str>>, seed: u64) -> Self {
         Self {
             node: node.into(),

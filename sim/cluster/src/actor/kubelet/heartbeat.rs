@@ -1,13 +1,13 @@
-//! The kubelet says that it is alive: it registers its Node, renews its lease, and posts the condition Ready (K §6.1).
+//! The kubelet's heartbeats: it registers its Node, renews its lease, and posts the condition Ready (K §6.1).
 //!
 //! ```text
 //!   start ─► GET Node ─ missing ─► create            each 10 s: PUT Lease         (again after 200 ms to 7 s if it fails)
 //!                                                    each 10 s: GET Node, and PUT /status if it is not Ready=True, or once in 5 min
 //! ```
-//! When both are done and nothing is in the way it rests (`node::heartbeat`), and does nothing until something is.
+//! When both are done and no obstacle is in the way it rests (`node::heartbeat`), and does nothing until there is one.
 //!
-//! As in Kubernetes a Node that is deleted while its kubelet runs stays away: the kubelet registers when it starts. What stands for that
-//! start after the fault `node-deleted` is `ContainerRuntime::registers`.
+//! As in Kubernetes, a Node that is deleted while its kubelet runs stays deleted: the kubelet registers only when it starts. After the
+//! fault `node-deleted`, `ContainerRuntime::registers` stands for that start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,17 +25,17 @@ use crate::node::Cni;
 use crate::node::heartbeat::{LEASE_LASTS, LEASES, POSTS_EVERY, Part, revision_of};
 use crate::node::heartbeat_schedule::{HeartbeatSchedule, RENEWS_EVERY};
 
-/// How long the kubelet waits for one answer: as long as until the next one is due.
+/// The time that the kubelet waits for one answer: until the next request is due.
 const LIMIT: Duration = RENEWS_EVERY;
-/// Between two tries to renew, at first and at most (K §6.1).
+/// The first and the longest wait before a renewal is retried (K §6.1).
 const RENEWAL_BACK_OFF: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(7)];
-/// Between two tries to register, at first and at most.
+/// The first and the longest wait before a registration is retried.
 const REGISTRATION_BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(7)];
-/// How often a status is tried at one look.
+/// The number of tries to write the status at one look.
 const POST_TRIES: u32 = 5;
 
 impl<C: Cni> Kubelet<C> {
-    /// Starts both rows of heartbeats of this life.
+    /// Starts both series of heartbeats of this life.
     pub(super) fn begin_to_beat(self: &Arc<Self>) {
         let schedule = HeartbeatSchedule::of(self.config.seed, self.process);
         self.cluster.nodes.heartbeats.begin(self.process, &self.config.node, schedule, self.cluster.rt.now());
@@ -44,7 +44,7 @@ impl<C: Cni> Kubelet<C> {
         drop(self.env.spawn(async move { other.keep_status(schedule).await }));
     }
 
-    /// Sleeps until a beat that has to be sent: the first `next` after now at which the kubelet does not rest.
+    /// Sleeps until a heartbeat that has to be sent: the first `next` after now at which the kubelet does not rest.
     async fn beat(&self, next: impl Fn(SimTime) -> SimTime) {
         let (rt, heartbeats) = (&self.cluster.rt, &self.cluster.nodes.heartbeats);
         loop {
@@ -83,7 +83,7 @@ impl<C: Cni> Kubelet<C> {
         }
     }
 
-    /// Writes the lease as of now, and returns its revision. `known`: as it was answered last.
+    /// Writes the lease as of now, and returns its revision. `known`: the lease from the last answer.
     async fn renew(&self, known: &mut Option<Arc<Lease>>) -> Result<u64, ApiError> {
         let key = ObjectKey::namespaced(LEASES, &self.config.node);
         if known.is_none() {
@@ -126,7 +126,7 @@ impl<C: Cni> Kubelet<C> {
         loop {
             let mut node = Err(None);
             for round in 0..POST_TRIES {
-                // The first look is at what the server has in its cache.
+                // The first look reads from the server's cache.
                 let version = (round == 0).then(|| "0".to_owned());
                 node = self.look(version, &mut posted).await.map_err(Some);
                 if node.is_ok() || matches!(&node, Err(Some(error)) if error.is_not_found()) {
@@ -145,7 +145,7 @@ impl<C: Cni> Kubelet<C> {
         }
     }
 
-    /// Looks at the Node and writes its status, if it has to be. `posted`: when it was written last.
+    /// Reads the Node and writes its status if necessary. `posted`: the time of the last write.
     async fn look(&self, resource_version: Option<String>, posted: &mut SimTime) -> Result<(), ApiError> {
         let (key, now) = (ObjectKey::cluster(&self.config.node), self.cluster.rt.now());
         let node = self.ask(Call::<Node>::Get { key: key.clone(), resource_version }).await?;

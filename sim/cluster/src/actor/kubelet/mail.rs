@@ -1,4 +1,4 @@
-//! What the kubelet's main loop tells the work on one pod: only the latest state counts.
+//! Messages from the kubelet's main loop to the work on one pod: only the latest state counts.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
-/// The letter box of one pod UID.
+/// The mailbox of one pod UID.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     content: Mutex<Content>,
@@ -18,9 +18,9 @@ struct Content {
     pod: Option<Arc<Pod>>,
     gone: bool,
     sandbox_lost: bool,
-    /// Somebody else says that the pod is not ready although its kubelet said that it was.
+    /// Whether another client has set the pod to not ready after its kubelet had set it to ready.
     disowned: bool,
-    /// How often something came.
+    /// The number of messages so far.
     count: u64,
     waker: Option<Waker>,
 }
@@ -54,21 +54,21 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Mail {
-    /// Of a pod that is in the API.
+    /// The mailbox of a pod that is in the API.
     pub(super) fn of(pod: Arc<Pod>) -> Arc<Self> {
         let mail = Self::default();
         mail.content.lock().pod = Some(pod);
         Arc::new(mail)
     }
 
-    /// Of a pod that is not in the API: only its sandboxes are known.
+    /// The mailbox of a pod that is not in the API: only its sandboxes are known.
     pub(super) fn of_orphan() -> Arc<Self> {
         let mail = Self::default();
         mail.content.lock().gone = true;
         Arc::new(mail)
     }
 
-    /// The pod is in this state.
+    /// Posts the latest state of the pod.
     pub(super) fn post(&self, pod: Arc<Pod>) {
         let mut content = self.content.lock();
         let was_ready = content.pod.as_ref().is_some_and(|pod| is_ready(pod));
@@ -77,7 +77,7 @@ impl Mail {
         content.came();
     }
 
-    /// The pod is not in the API any more. Its last state tells its grace period.
+    /// Posts that the pod is not in the API any more. Its last state gives its grace period.
     pub(super) fn post_gone(&self, last: Option<Arc<Pod>>) {
         let mut content = self.content.lock();
         content.gone = true;
@@ -87,14 +87,14 @@ impl Mail {
         content.came();
     }
 
-    /// A sandbox of the pod died.
+    /// Posts that a sandbox of the pod died.
     pub(super) fn post_lost(&self) {
         let mut content = self.content.lock();
         content.sandbox_lost = true;
         content.came();
     }
 
-    /// The pod as last known; `None` for an orphan.
+    /// The last known state of the pod; `None` for an orphan.
     pub(super) fn pod(&self) -> Option<Arc<Pod>> {
         self.content.lock().pod.clone()
     }
@@ -104,17 +104,17 @@ impl Mail {
         self.content.lock().gone
     }
 
-    /// Whether the pod has to stop: it is being deleted, or gone, or somebody has set a terminal phase.
+    /// Whether the pod has to stop: it is being deleted, or gone, or another client has set a terminal phase.
     pub(super) fn is_doomed(&self) -> bool {
         self.content.lock().is_doomed()
     }
 
-    /// How often something came.
+    /// The number of messages so far.
     pub(super) fn count(&self) -> u64 {
         self.content.lock().count
     }
 
-    /// Completes when something has come since [`Mail::count`] was `seen`. One future of a box can wait at a time.
+    /// Completes when a message has arrived since [`Mail::count`] was `seen`. Only one future per mailbox can wait at a time.
     pub(super) fn news(&self, seen: u64) -> impl Future<Output = ()> + Send + '_ {
         self.until(move |content| content.count != seen)
     }
@@ -129,8 +129,8 @@ impl Mail {
         self.until(|content| content.is_doomed())
     }
 
-    /// Completes when the pod has to stop, or if since the last time that this completed a sandbox of it died or somebody else said that it
-    /// is not ready.
+    /// Completes when the pod has to stop, or if, since this last completed, a sandbox of the pod died or another client set it to not
+    /// ready.
     pub(super) fn upset(&self) -> impl Future<Output = ()> + Send + '_ {
         self.until(|content| {
             let (lost, disowned) = (std::mem::take(&mut content.sandbox_lost), std::mem::take(&mut content.disowned));

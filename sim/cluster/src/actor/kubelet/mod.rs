@@ -28,13 +28,13 @@
 //! cluster.start(process);
 //! # });
 //! ```
-//! It survives crashes, pauses, partitions and the loss of its host at any point: what it has to know is in the API or on the disk of the
-//! node (`ContainerRuntime`). Kubelet, runtime and plugins crash together. A node on which nothing happens has no timer.
+//! It survives crashes, pauses, partitions and the loss of its host at any point: its state is in the API or on the disk of the node
+//! (`ContainerRuntime`). Kubelet, runtime and plugins crash together. A node on which nothing happens has no timer.
 //!
-//! With `heartbeats` it registers its Node and says that it is alive: really only while somebody could tell (`node::heartbeat`).
+//! With `heartbeats` it registers its Node and sends heartbeats: really only while they could make a difference (`node::heartbeat`).
 //!
-//! Not modelled: image pulls and probes, restart counts in the status, static pods, and the kubelet's limit for
-//! StopPodSandbox: a DEL takes as long as its plugin. A pod with `restartPolicy: Never` whose sandbox dies gets another one, too (K140).
+//! Not modelled: image pulls and probes, restart counts in the status, static pods, and the kubelet's limit for StopPodSandbox: a DEL takes
+//! as long as its plugin. A pod with `restartPolicy: Never` whose sandbox dies gets another one, too (K140).
 
 mod config;
 mod heartbeat;
@@ -69,10 +69,10 @@ use crate::rt::ProcessId;
 
 pub use config::{Behave, Behaviour, KubeletConfig, KubeletDelays};
 
-/// Before a step that failed is tried again, at least; half as much again at most (K §5.8).
+/// The least wait before a failed step is retried; the longest is half as much again (K §5.8).
 const BACK_OFF: Duration = Duration::from_secs(10);
 
-/// Gives `process` the life of a kubelet, and its node a container runtime. Whoever calls this starts the process (`Cluster::start`).
+/// Makes `process` a kubelet, and gives its node a container runtime. The caller starts the process (`Cluster::start`).
 pub fn install<C: Cni>(cluster: &Arc<Cluster>, process: ProcessId, cni: Arc<C>, config: KubeletConfig) -> Arc<ContainerRuntime> {
     let runtime = Arc::new(ContainerRuntime::new(cluster, process, &config.node));
     cluster.nodes.add(runtime.clone());
@@ -130,28 +130,28 @@ struct Kubelet<C: Cni> {
     cni: Arc<C>,
     config: Arc<KubeletConfig>,
     samplers: Samplers,
-    /// When its network plugin is installed.
+    /// The time at which its network plugin is installed.
     network_ready: Duration,
     /// The interfaces of a pod without annotations.
     one_nic: Arc<[Arc<str>]>,
-    /// Work ends with the UID of its pod, if it was the work on a pod.
+    /// Work on a pod ends with the pod's UID.
     spawner: Spawner<Option<Arc<str>>>,
-    /// How many pods are admitted and not over.
+    /// The number of pods that are admitted and not over.
     pods: AtomicU32,
 }
 
 /// A pod UID that the kubelet knows.
 struct Known {
     mail: Arc<Mail>,
-    /// Whether the work on it is done; it is remembered until it is gone from the API.
+    /// Whether the work on it is done; the UID is remembered until it is gone from the API.
     done: bool,
-    /// It came back into the API while it was stopped as gone: what a stale API server does.
+    /// The pod, if it came back into the API while it was being stopped as gone: a stale API server can cause this.
     back: Option<Arc<Pod>>,
 }
 
 type Pods = BTreeMap<Arc<str>, Known>;
 
-/// What the main loop hears.
+/// An event of the main loop.
 enum Heard {
     Pod(Notification<Pod>),
     /// A sandbox of the pod with this UID died.
@@ -160,7 +160,7 @@ enum Heard {
     Done(Option<Arc<str>>),
     /// A DEL is due.
     Debts,
-    /// Nothing comes any more.
+    /// There are no more events.
     End,
 }
 
@@ -180,7 +180,7 @@ impl<C: Cni> Kubelet<C> {
         while let Some(notification) = news.try_next() {
             self.take(&mut pods, &mut left, notification);
         }
-        // What is not in the API is killed; nothing told of its deletion (K139).
+        // A pod that is not in the API is killed; no event reported its deletion (K139).
         for (uid, sandboxes) in left {
             let mail = Mail::of_orphan();
             self.spawner.begin(Job::new(&self, &uid, &mail, sandboxes).work());
@@ -215,12 +215,12 @@ impl<C: Cni> Kubelet<C> {
         }
     }
 
-    /// Takes in what the informer tells. `left`: sandboxes that an earlier life left.
+    /// Takes in a notification of the informer. `left`: sandboxes that an earlier life left.
     fn take(self: &Arc<Self>, pods: &mut Pods, left: &mut BTreeMap<Arc<str>, Vec<SandboxNumber>>, notification: Notification<Pod>) {
         match notification {
             Notification::Added { object: pod, .. } => self.is_there(pods, left, pod),
             Notification::Updated { old, new } => {
-                // Another pod of that name; nobody tells that the first one is gone (K148).
+                // Another pod of that name; no event reports that the first one is gone (K148).
                 if old.metadata.uid != new.metadata.uid {
                     self.is_gone(pods, old);
                 }
@@ -284,18 +284,18 @@ impl<C: Cni> Kubelet<C> {
         sampler.sample(self.env.random_unit())
     }
 
-    /// Lets a drawn time pass.
+    /// Sleeps for a drawn time.
     fn pause(&self, sampler: Sampler) -> crate::rt::Sleep {
         self.cluster.rt.sleep(self.draw(sampler))
     }
 
-    /// Lets the time pass that a sandbox takes until its first ADD.
+    /// Sleeps for the time that a sandbox takes until its first ADD.
     fn make_sandbox(&self) -> crate::rt::Sleep {
         let network = (SimTime::ZERO + self.network_ready).since(self.cluster.rt.now());
         self.cluster.rt.sleep(self.draw(self.samplers.sandbox).max(network))
     }
 
-    /// Lets the time between two attempts pass.
+    /// Sleeps for the time between two attempts.
     fn back_off(&self) -> crate::rt::Sleep {
         self.cluster.rt.sleep(BACK_OFF.mul_f64(1.0 + 0.5 * self.env.random_unit()))
     }

@@ -1,4 +1,4 @@
-//! The network of a sandbox: what Multus and the container runtime make of ADD and DEL (K §5.3, A §2.4).
+//! The network of a sandbox: ADD and DEL as Multus and the container runtime carry them out (K §5.3, A §2.4).
 //!
 //! ```text
 //!   ADD eth0 ─► ADD net1 ─► … ─► ready
@@ -20,7 +20,7 @@ impl<C: Cni> Kubelet<C> {
     /// Sets up the network of a sandbox: one ADD for each interface, in order.
     ///
     /// # Errors
-    /// Of the ADD that failed. Multus has called DEL for the interfaces so far; the sandbox is still there.
+    /// The error of the ADD that failed. Multus has called DEL for the interfaces so far; the sandbox still exists.
     pub(super) async fn attach(self: Arc<Self>, number: SandboxNumber) -> Result<(), CniError> {
         let Some(sandbox) = self.runtime.get(number) else { return Err(CniError::Killed) };
         for (position, nic) in sandbox.nics.iter().enumerate() {
@@ -39,7 +39,7 @@ impl<C: Cni> Kubelet<C> {
             self.add_failed(&sandbox.id, nic, &error);
             for (position, nic) in sandbox.nics[..=position].iter().enumerate().rev() {
                 self.runtime.detach(&self.cluster, number, position);
-                // What Multus is told here is only logged.
+                // Multus only logs the result of this DEL.
                 let _ = self.call_del(sandbox.attachment(nic)).await;
             }
             return Err(error);
@@ -51,7 +51,7 @@ impl<C: Cni> Kubelet<C> {
         Ok(())
     }
 
-    /// Says that an ADD came to nothing.
+    /// Reports that an ADD failed.
     fn add_failed(&self, sandbox: &Arc<str>, nic: &Arc<str>, error: &CniError) {
         let why = match error {
             CniError::Refused(_) => AddFailure::Refused,
@@ -61,13 +61,14 @@ impl<C: Cni> Kubelet<C> {
         self.say(PodNote::AddFailed { sandbox: sandbox.clone(), nic: nic.clone(), why });
     }
 
-    /// Ends a sandbox: DEL for each of its interfaces, the last first, and then the network namespace goes (K §5.2 step 3). Returns whether
-    /// it is gone; if not, a DEL failed, and it has to be called again.
+    /// Ends a sandbox: DEL for each of its interfaces, the last first, and then the network namespace is removed (K §5.2 step 3). Returns
+    /// whether it is gone; if not, a DEL failed, and this has to be called again.
     pub(super) async fn stop_sandbox(&self, number: SandboxNumber) -> bool {
         let Some(sandbox) = self.runtime.get(number) else { return true };
-        // Whoever called the plugin is not there any more: the kubelet crashed, or it killed the plugin.
+        // The caller of the plugin is gone: the kubelet crashed, or it killed the plugin.
         let adding = self.runtime.with(number, |kept| {
-            // Its container is stopped before its network goes: nothing runs in it again, though the kubelet may crash before it is gone.
+            // The container is stopped before the network is removed: nothing runs in the sandbox again, even if the kubelet crashes before
+            // it is gone.
             kept.state = SandboxState::Dead;
             kept.adding.take()
         });
@@ -76,11 +77,11 @@ impl<C: Cni> Kubelet<C> {
         }
         let mut failed = false;
         for (position, nic) in sandbox.nics.iter().enumerate().rev() {
-            // The main plugins take the interface down before they call that for addresses (containernetworking/plugins #702).
+            // The main plugins take the interface down before they call the IPAM plugin (containernetworking/plugins #702).
             self.runtime.detach(&self.cluster, number, position);
             failed |= self.call_del(sandbox.attachment(nic)).await.is_err();
         }
-        // Without the result of an ADD the runtime does not care, and forgets the sandbox (K §5.3).
+        // Without the result of an ADD the runtime ignores the failure, and forgets the sandbox (K §5.3).
         if failed && sandbox.added {
             return false;
         }
@@ -93,7 +94,7 @@ impl<C: Cni> Kubelet<C> {
         true
     }
 
-    /// The DELs of forgotten sandboxes that are due.
+    /// Starts the DELs of forgotten sandboxes that are due.
     pub(super) fn pay_debts(self: &Arc<Self>) {
         while let Some((key, owed)) = self.runtime.take_owed(self.cluster.rt.now()) {
             let kubelet = self.clone();
@@ -153,7 +154,7 @@ impl<C: Cni> Kubelet<C> {
     }
 }
 
-/// When garbage collection comes round next.
+/// The time of the next garbage collection.
 fn next_gc(now: SimTime) -> SimTime {
     let every = GC_EVERY.as_micros() as u64;
     SimTime::from_micros((now.as_micros() / every + 1) * every)

@@ -1,5 +1,5 @@
 //! The work on one pod UID, from its first sight to its end (K §5.1, §5.2, §5.4, §5.8). Work on one UID is serial; two UIDs of one name are
-//! worked on side by side (K §5.6).
+//! handled concurrently (K §5.6).
 //!
 //! ```text
 //!   seen ─► admitted ─► sandbox ─► network ─► containers run ──exit──► (again, in the same sandbox)
@@ -8,7 +8,7 @@
 //!              ▼ refused                                     ▼ deleted, gone, over
 //!           Failed               containers stop ─► DEL of every sandbox ─► terminal status ─► final DELETE
 //! ```
-//! What is on the disk of the node decides where it goes on after a crash.
+//! After a crash, the state on the disk of the node decides where the work goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,25 +27,25 @@ use crate::actor::object_tasks::Task;
 use crate::node::PodNote;
 use crate::node::{Cni, CniError, GC_EVERY, Sandbox, SandboxNumber, SandboxState};
 
-/// How long the kubelet waits for RunPodSandbox (K §5.1).
+/// The time that the kubelet waits for RunPodSandbox (K §5.1).
 const SANDBOX_LIMIT: Duration = Duration::from_secs(240);
 /// The first wait before containers that ended start again, and the longest (K §5.8).
 const CRASH_LOOP: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
-/// What is left of the grace period for the containers if a preStop hook has used it up (K §5.2).
+/// The time left to the containers if a preStop hook has used up the grace period (K §5.2).
 const GRACE_MIN: Duration = Duration::from_secs(2);
 /// The grace period of pods that are not in the API (K §5.5).
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a pod does not go on.
+/// The reason why a pod stops.
 enum End {
-    /// It is deleted, gone, or somebody else has set a terminal phase.
+    /// The pod is deleted, gone, or another client has set a terminal phase.
     Doomed,
     /// Its containers ended and do not start again.
     Exited {
         /// Whether they ended with an error: the phase is then Failed, else Succeeded.
         failed: bool,
     },
-    /// The node does not take it.
+    /// The node refuses it, for this reason.
     Refused(&'static str),
 }
 
@@ -63,14 +63,14 @@ pub(super) struct Job<C: Cni> {
     behaviour: Behaviour,
     /// Whether it counts among the pods of the node.
     admitted: bool,
-    /// How often its containers have started again.
+    /// The number of times that its containers have started again.
     restarts: u32,
-    /// The pod as the API answered last.
+    /// The pod from the last answer of the API.
     stored: Option<Arc<Pod>>,
 }
 
 impl<C: Cni> Job<C> {
-    /// `sandboxes`: those that an earlier life of the kubelet left.
+    /// Work on a pod. `sandboxes`: those that an earlier life of the kubelet left.
     pub(super) fn new(kubelet: &Arc<Kubelet<C>>, uid: &Arc<str>, mail: &Arc<Mail>, sandboxes: Vec<SandboxNumber>) -> Self {
         let behaviour = mail.pod().map_or_else(Behaviour::default, |pod| (kubelet.config.behave)(&pod));
         Self {
@@ -86,7 +86,7 @@ impl<C: Cni> Job<C> {
         }
     }
 
-    /// Does all of it. Returns the UID.
+    /// Does all the work. Returns the UID.
     pub(super) async fn work(mut self) -> Option<Arc<str>> {
         if !self.sandboxes.is_empty() {
             self.admit();
@@ -106,7 +106,7 @@ impl<C: Cni> Job<C> {
         let (kubelet, mail) = (&self.kubelet, &self.mail);
         kubelet.report(mail, &mut self.stored, &report).await;
         mail.deleted().await;
-        // Not before: a stale API server may show a kubelet that has just started a pod that is not over.
+        // Not earlier: a stale API server may show a kubelet that has just started a pod that is not over.
         if matches!(end, End::Exited { .. }) {
             kubelet.runtime.forget_ended(&self.uid);
         }
@@ -122,12 +122,12 @@ impl<C: Cni> Job<C> {
         self.kubelet.count_pods(|pods| pods + 1);
     }
 
-    /// Sees to it that the pod runs, until there is a reason why it should not.
+    /// Keeps the pod running, until there is a reason to stop.
     async fn keep_up(&mut self) -> End {
         loop {
             let Some(pod) = self.mail.pod().filter(|_| !self.mail.is_doomed()) else { return End::Doomed };
             let ready = self.sandboxes.iter().copied().find(|&number| self.state(number) == Some(SandboxState::Ready));
-            // What died, or was left half-made by an earlier life, goes first (K §5.4).
+            // Sandboxes that died, or that an earlier life left half-made, are stopped first (K §5.4).
             let over = self.sandboxes.iter().copied().find(|&number| Some(number) != ready);
             let went_well = if let Some(over) = over {
                 let gone = self.kubelet.stop_sandbox(over).await;
@@ -159,12 +159,12 @@ impl<C: Cni> Job<C> {
         self.kubelet.runtime.with(number, |sandbox| sandbox.state)
     }
 
-    /// Makes a sandbox with its network. Returns whether it has one, or is not wanted any more.
+    /// Creates a sandbox with its network. Returns whether the pod has one, or has to stop.
     async fn create(&mut self, pod: &Pod) -> bool {
         let kubelet = self.kubelet.clone();
         let (rt, runtime, mail) = (&kubelet.cluster.rt, &kubelet.runtime, self.mail.clone());
         let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
-        // Nobody waits for the status; if it is not written by then it is not worth it any more.
+        // Nothing waits for the status; if it is not written in time, it is dropped.
         let reported = async {
             if !on_host {
                 kubelet.report(&mail, &mut self.stored, &Report::Detached).await;
@@ -180,7 +180,7 @@ impl<C: Cni> Job<C> {
             (false, false) => kubelet.one_nic.clone(),
             (false, true) => match kubelet.cni.nics(pod) {
                 Some(nics) => nics.into_iter().map(Arc::from).collect(),
-                // Multus fails before it calls anybody.
+                // Multus fails before it calls any plugin.
                 None => return false,
             },
         };
@@ -198,7 +198,7 @@ impl<C: Cni> Job<C> {
             // Dropping it kills the plugin.
             Either::Left(()) | Either::Right(Either::Left(Ok(()))) => true,
             Either::Right(Either::Left(Err(_))) => {
-                // Without the result of an ADD it is gone, whatever DEL says.
+                // Without the result of an ADD the sandbox is gone, whatever DEL returns.
                 kubelet.stop_sandbox(number).await;
                 self.sandboxes.retain(|&known| known != number);
                 false
@@ -210,7 +210,7 @@ impl<C: Cni> Job<C> {
         }
     }
 
-    /// A sandbox took too long: its ADD goes on, and whatever comes of it is cleaned up (K §5.1).
+    /// Gives up a sandbox that took too long: its ADD goes on, and its result is cleaned up (K §5.1).
     fn give_up(&mut self, number: SandboxNumber, attach: Task<Result<(), CniError>>) {
         self.kubelet.runtime.with(number, |sandbox| sandbox.state = SandboxState::Late);
         self.sandboxes.retain(|&known| known != number);
@@ -229,13 +229,14 @@ impl<C: Cni> Job<C> {
                 None => std::task::Poll::Ready(()),
             })
             .await;
-            // What is over is dropped, and with it its handles on the kubelet.
+            // A finished task is dropped, and with it its handles on the kubelet.
             straggler.lock().take();
             None
         });
     }
 
-    /// Runs the containers in a sandbox that is ready. Returns whether they ended for good; else the pod is doomed or its sandbox dead.
+    /// Runs the containers in a ready sandbox. Returns whether they ended and do not start again; otherwise the pod is doomed or its
+    /// sandbox dead.
     async fn run(&mut self, number: SandboxNumber, pod: &Pod) -> bool {
         let kubelet = self.kubelet.clone();
         let (rt, runtime, mail) = (&kubelet.cluster.rt, &kubelet.runtime, self.mail.clone());
@@ -313,7 +314,7 @@ impl<C: Cni> Job<C> {
         }
     }
 
-    /// How long the preStop hook takes, and how long the containers have after it.
+    /// The time that the preStop hook takes, and the time that the containers have after it.
     fn grace(&self) -> (Duration, Duration) {
         let Some(pod) = self.mail.pod() else { return (Duration::ZERO, ORPHAN_GRACE) };
         let in_spec = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
@@ -327,10 +328,10 @@ impl<C: Cni> Job<C> {
         (hook, (grace - hook).max(GRACE_MIN))
     }
 
-    /// Ends every sandbox of the pod, those of stragglers too: nothing of it is told before (K128, K129).
+    /// Ends every sandbox of the pod, also those given up: until then nothing is reported (K128, K129).
     async fn stop_sandboxes(&mut self) {
         for (number, straggler) in self.stragglers.drain(..) {
-            // Kills the plugin, if it is still at it.
+            // Kills the plugin, if it is still running.
             let rest = straggler.lock().take();
             if rest.is_some() {
                 self.sandboxes.push(number);

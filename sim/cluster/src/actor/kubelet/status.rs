@@ -1,4 +1,4 @@
-//! What a kubelet writes into the API: the status of a pod, and in the end its deletion (K §2.8, §5.2).
+//! The kubelet's writes to the API: the status of a pod, and finally its deletion (K §2.8, §5.2).
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -17,24 +17,24 @@ use super::Kubelet;
 use super::mail::{Mail, is_ready, is_terminal};
 use crate::node::Cni;
 
-/// What a status says.
+/// The content of a status.
 pub(super) enum Report {
     /// The containers run; the pod has these addresses.
     Running(Vec<IpAddr>),
-    /// A pod that ran gets another sandbox: until that has its network the pod has no address (K §5.5, G §9).
+    /// A pod that ran gets another sandbox: until that has its network, the pod has no address (K §5.5, G §9).
     Detached,
-    /// They do not run any more and never will.
+    /// The containers have stopped and do not start again.
     Terminal {
         /// Whether the phase is Failed instead of Succeeded.
         failed: bool,
-        /// Why, if it is not for what the containers did.
+        /// The reason, if it is not the containers' own end.
         reason: Option<&'static str>,
     },
 }
 
 impl<C: Cni> Kubelet<C> {
-    /// Writes the status of a pod, again and again until it is written or there is nothing to write to. `stored`: the pod as the API
-    /// answered last, which may be ahead of what the informer has told.
+    /// Writes the status of a pod, and retries until it is written or there is nothing to write to. `stored`: the pod from the last answer
+    /// of the API, which may be ahead of the informer.
     pub(super) async fn report(&self, mail: &Mail, stored: &mut Option<Arc<Pod>>, report: &Report) {
         let mut read = None;
         loop {
@@ -62,7 +62,7 @@ impl<C: Cni> Kubelet<C> {
         }
     }
 
-    /// The final DELETE: grace 0 and the UID (K144). Again and again until the pod is gone or only finalizers keep it.
+    /// Sends the final DELETE: grace 0 and the UID (K144). It is repeated until the pod is gone or only finalizers keep it.
     pub(super) async fn delete(&self, mail: &Mail) {
         while let Some(pod) = mail.pod().filter(|_| !mail.is_gone()) {
             let preconditions = Preconditions { uid: pod.metadata.uid.clone(), ..Preconditions::default() };
@@ -74,7 +74,7 @@ impl<C: Cni> Kubelet<C> {
         }
     }
 
-    /// The status that a pod should have; `None` = it has it, or a terminal one, which is final (K §5.7).
+    /// The status that a pod should have; `None` = it has it, or it has a terminal one, which is final (K §5.7).
     fn status(&self, pod: &Pod, report: &Report) -> Option<PodStatus> {
         let old = pod.status.as_ref();
         if is_terminal(pod) {
@@ -113,7 +113,7 @@ impl<C: Cni> Kubelet<C> {
             let before = old.and_then(|old| old.container_statuses.iter().flatten().find(|known| known.name == container.name));
             container_status(&container.name, container.image.as_deref().unwrap_or(""), before, report, &now)
         });
-        // The kubelet says nothing about containers of a pod that it never let in.
+        // The kubelet reports no containers for a pod that it never admitted.
         if !matches!(report, Report::Terminal { reason: Some(_), .. }) {
             status.container_statuses = Some(containers.collect());
         }
@@ -168,7 +168,7 @@ fn set_condition(status: &mut PodStatus, type_: &str, holds: bool, now: Time) {
     }
 }
 
-/// Of two states of a pod the later one; of two pods of one name the first.
+/// The later of two states of a pod; of two pods of one name, the first.
 fn newer(one: Arc<Pod>, other: Arc<Pod>) -> Arc<Pod> {
     let version = |pod: &Pod| pod.metadata.resource_version.as_deref().and_then(|version| version.parse::<u64>().ok()).unwrap_or(0);
     if one.metadata.uid == other.metadata.uid && version(&other) > version(&one) { other } else { one }

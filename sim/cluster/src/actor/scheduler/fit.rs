@@ -1,10 +1,10 @@
-//! Which pods the scheduler cares for, and which nodes fit a pod.
+//! The pods that the scheduler is responsible for, and the nodes that fit a pod.
 
 use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint};
 
 use crate::node::taints;
 
-/// Whether the scheduler is to find a node for the pod.
+/// Whether the scheduler has to find a node for the pod.
 pub(super) fn is_ours(pod: &Pod) -> bool {
     let Some(spec) = &pod.spec else { return false };
     pod.metadata.deletion_timestamp.is_none()
@@ -13,8 +13,8 @@ pub(super) fn is_ours(pod: &Pod) -> bool {
         && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Whether a pod may go to a node: the node is ready and takes pods, the pod bears its taints, and the pod's selector and required affinity
-/// say yes.
+/// Whether a pod may go to a node: the node is ready and accepts pods, the pod tolerates its taints, and the pod's selector and required
+/// affinity match.
 pub(super) fn fits(pod: &Pod, node: &Node) -> bool {
     let Some(spec) = &pod.spec else { return false };
     takes_pods(node, pod)
@@ -27,9 +27,9 @@ pub(super) fn fits(pod: &Pod, node: &Node) -> bool {
             .is_none_or(|required| required.node_selector_terms.iter().any(|term| selects(term, node)))
 }
 
-/// A node without the condition Ready counts as ready: that is how people write manifests. Kubernetes' own scheduler does not look at that
-/// condition, only at the taint that follows from it a moment later; who bears that taint comes to the node all the same. Who bears the
-/// taint of a cordoned node comes there, too, as pods of DaemonSets do.
+/// Whether a node accepts a pod. A node without the condition Ready counts as ready, as manifests often leave it out. Kubernetes' own
+/// scheduler does not look at that condition, only at the taint that follows from it a moment later; pods that tolerate that taint are
+/// scheduled there all the same. Pods that tolerate the taint of a cordoned node go there, too, as pods of DaemonSets do.
 fn takes_pods(node: &Node, pod: &Pod) -> bool {
     let bears = |key: &str| {
         let taint = Taint { key: key.to_owned(), effect: taints::NO_SCHEDULE.to_owned(), ..Taint::default() };
@@ -44,7 +44,7 @@ fn label<'a>(node: &'a Node, key: &str) -> Option<&'a String> {
     node.metadata.labels.as_ref()?.get(key)
 }
 
-/// All requirements of a term must hold; a term without any selects nothing.
+/// Whether all requirements of a term hold; a term without any selects nothing.
 fn selects(term: &NodeSelectorTerm, node: &Node) -> bool {
     let expressions = term.match_expressions.as_deref().unwrap_or_default();
     let fields = term.match_fields.as_deref().unwrap_or_default();
@@ -53,7 +53,7 @@ fn selects(term: &NodeSelectorTerm, node: &Node) -> bool {
         && fields.iter().all(|one| one.key == "metadata.name" && holds(one, node.metadata.name.as_ref()))
 }
 
-/// Comparisons by size never hold.
+/// Whether a requirement holds; comparisons by size never do.
 fn holds(requirement: &NodeSelectorRequirement, value: Option<&String>) -> bool {
     let among = || value.is_some_and(|value| requirement.values.iter().flatten().any(|known| known == value));
     match requirement.operator.as_str() {

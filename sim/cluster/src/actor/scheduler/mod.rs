@@ -1,11 +1,11 @@
-//! The scheduler: gives pods without a node one, by POST of a binding (K §5.1 step 2, K126).
+//! The scheduler: binds pods without a node to one, by POST of a binding (K §5.1 step 2, K126).
 //!
 //! ```text
 //!   pods without a node (informer) ──► which nodes fit, fewest pods first ──► binding ──► done, or back-off and again
 //!                                        └ none: waits for a change of a node ◄── nodes (informer)
 //! ```
-//! A pod that names a node is left alone, as one of another scheduler is. What counts as a node's load is what this life of the scheduler
-//! has bound to it. Resources and preferences are not modelled.
+//! A pod that names a node is left alone, and so is one of another scheduler. The load of a node is the number of pods that this life of
+//! the scheduler has bound to it. Resources and preferences are not modelled.
 
 mod fit;
 
@@ -30,12 +30,12 @@ use crate::rt::ProcessId;
 
 /// The name of the host and of the process.
 pub const NAME: &str = "scheduler";
-/// From the sight of a pod to its binding, without the request (K §11.2).
+/// The time from the sight of a pod to its binding, without the request (K §11.2).
 const DECISION: Delay = Delay::lognormal_us(15_000, 300_000, 60_000_000);
-/// Before a binding that failed is tried again: at least, and half as much again at most.
+/// The least wait before a failed binding is retried; the longest is half as much again.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// Adds the scheduler, as a process on a host of its own, and starts it.
+/// Adds the scheduler, as a process on its own host, and starts it.
 pub fn install(cluster: &Arc<Cluster>, seed: u64) -> ProcessId {
     let rt = &cluster.rt;
     let process = rt.add_process(rt.add_host(NAME), NAME);
@@ -59,7 +59,7 @@ struct Scheduler {
     pods: StoreReader<Pod>,
     nodes: StoreReader<Node>,
     decision: Sampler,
-    /// Ends with the pod, its node, and whether it is bound.
+    /// Tasks end with the pod, its node, and whether it is bound.
     spawner: Spawner<(ObjectKey, Assignment, bool)>,
     state: Mutex<State>,
 }
@@ -72,7 +72,7 @@ struct Assignment {
 
 #[derive(Default)]
 struct State {
-    /// How many pods were bound to each node, or are about to be.
+    /// The number of pods that were bound to each node, or are about to be.
     loads: FxHashMap<String, u64>,
     /// Pods that are being bound, and those that are bound while the informer still shows them without a node.
     assigned: BTreeMap<ObjectKey, Assignment>,
@@ -133,7 +133,7 @@ async fn live(cluster: Arc<Cluster>, process: ProcessId, seed: u64) {
 }
 
 impl Scheduler {
-    /// A pod is bound, or gone.
+    /// Notes that a pod is bound, or gone.
     fn left(&self, pod: &Pod) {
         let key = ObjectKey::of(pod);
         let mut state = self.state.lock();
@@ -169,7 +169,7 @@ impl Scheduler {
         });
     }
 
-    /// A binding came to an end. One that failed may have been carried out: then the informer shows the pod no more.
+    /// Handles the end of a binding. A failed one may have been carried out all the same: then the informer does not show the pod any more.
     fn done(self: &Arc<Self>, key: ObjectKey, assignment: Assignment, bound: bool) {
         if bound {
             return;
@@ -186,13 +186,13 @@ impl Scheduler {
         self.consider(key);
     }
 
-    /// The node for a pod: of those that fit one with the fewest pods, drawn if there are several.
+    /// The node for a pod: of those that fit, one with the fewest pods, drawn if there are several.
     fn pick(&self, pod: &Pod, loads: &FxHashMap<String, u64>) -> Option<String> {
         let mut best: Option<(u64, Arc<Node>)> = None;
         let mut equals = 0u64;
         self.nodes.for_each(|node| {
             let load = node.metadata.name.as_ref().and_then(|name| loads.get(name)).copied().unwrap_or(0);
-            // Most nodes of a large cluster are out by their load, which is looked up faster than a node is compared with a pod.
+            // Most nodes of a large cluster are ruled out by their load, and looking that up is faster than comparing a node with a pod.
             if best.as_ref().is_some_and(|(least, _)| load > *least) || !fit::fits(pod, node) {
                 return;
             }
@@ -200,7 +200,7 @@ impl Scheduler {
                 Some((least, _)) if load == *least => equals + 1,
                 _ => 1,
             };
-            // The n-th of equals takes the place with probability 1/n.
+            // The n-th of equal nodes is chosen with probability 1/n.
             if equals == 1 || sim_config::draw::below(self.env.random(), equals) == 0 {
                 best = Some((load, node.clone()));
             }

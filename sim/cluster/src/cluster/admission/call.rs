@@ -15,47 +15,47 @@ use crate::object::Obj;
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, FaultChange};
 
-/// What befalls calls of webhooks.
+/// A failure of webhook calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookFailure {
-    /// Each takes so much longer.
+    /// Each call takes this much longer.
     Slow(Duration),
-    /// Each is answered with a denial by mistake.
+    /// Each call is answered with a denial by mistake.
     Denies,
-    /// None is answered, though the process lives.
+    /// No call is answered, though the process is alive.
     Silent,
-    /// Each is made once more, with the object that the first one made.
+    /// Each call is repeated, with the object that the first one returned.
     Twice,
-    /// None is made that needs a new connection.
+    /// Calls that need a new connection fail.
     Certificate(Certificate),
 }
 
-/// What is wrong with the certificate that a server of webhooks shows (K198).
+/// The fault of a webhook server's certificate (K198).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificate {
-    /// It is out of date by the wall clock of whoever connects.
+    /// The certificate has expired by the wall clock of the client that connects.
     Expired {
-        /// Since when, by a clock that is right.
+        /// The time of expiry, by a correct clock.
         at: jiff::Timestamp,
     },
-    /// It was signed by an authority that the `caBundle` of the webhook does not have yet, or not any more.
+    /// The certificate was signed by an authority that the `caBundle` of the webhook does not have yet, or not any more.
     UnknownAuthority,
 }
 
-/// Calls that something befalls.
+/// A set of webhook calls that fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookFault {
     /// The fault of the plan that this belongs to.
     pub fault: u32,
-    /// Calls of which processes.
+    /// The processes whose calls fail.
     pub servers: Side,
     /// The probability per call.
     pub chance: f64,
-    /// What befalls each of them that is hit.
+    /// The failure of each call that is hit.
     pub failure: WebhookFailure,
 }
 
-/// All that befalls one call.
+/// All failures of one call.
 #[derive(Clone, Copy, Default)]
 struct WebhookFailures {
     slow: Duration,
@@ -64,17 +64,17 @@ struct WebhookFailures {
     twice: bool,
 }
 
-/// How a call ended that brought no verdict.
+/// The failure of a call that brought no verdict.
 pub(super) enum Failed {
-    /// Nobody listens at the address.
+    /// No process listens at the address.
     Refused,
     /// The connection was closed before an answer came.
     Eof,
-    /// The host knows nothing of the connection.
+    /// The host does not know the connection.
     Reset,
-    /// The certificate is not accepted, for this reason.
+    /// The certificate is rejected, for this reason.
     Certificate(String),
-    /// The API server has waited long enough.
+    /// The API server's time limit has passed.
     TimedOut,
 }
 
@@ -102,7 +102,7 @@ impl Cluster {
         Ok(last?.or(changed))
     }
 
-    /// One call, and what the API server makes of it. Also tells whether it is to be made again.
+    /// Makes one call. Returns its result for the API server, and whether the call is to be repeated.
     async fn ask_webhook(
         self: &Arc<Self>,
         server: usize,
@@ -154,14 +154,14 @@ impl Cluster {
             None => Err(Failed::Reset),
         };
         if verdict.is_err() && self.lock().is_dark(self, endpoint) {
-            // Nobody is left who could say that nobody is left.
+            // The host is down, so not even a reset comes back.
             std::future::pending::<()>().await;
         }
         self.travel(endpoint, process).await;
         verdict
     }
 
-    /// What a process does with a call. `None` = it died over it.
+    /// Handles a call in a process. `None` = the process died meanwhile.
     async fn serve_webhook(
         self: &Arc<Self>,
         server: usize,
@@ -181,13 +181,13 @@ impl Cluster {
         }
         if failures.denies {
             let message = "the policy that this webhook goes by has expired".to_owned();
-            // What controller-runtime answers where a handler says no.
+            // controller-runtime answers this when a handler denies.
             return Some(Err(Denial { code: 403, reason: Some(Reason::Forbidden), message }));
         }
         self.in_process(endpoint, handler(review)).await
     }
 
-    /// What befalls the next call of `endpoint`.
+    /// The failures of the next call of `endpoint`.
     fn failures(&self, endpoint: ProcessId) -> WebhookFailures {
         let mut failures = WebhookFailures::default();
         let mut state = self.lock();
@@ -212,7 +212,7 @@ impl Cluster {
     }
 }
 
-/// What the API server makes of the end of a call that had `limit`: the object as the webhook changed it, or the error of the request.
+/// The API server's conclusion from the end of a call that had `limit`: the object as the webhook changed it, or the error of the request.
 fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>, limit: Duration) -> Result<Option<Obj>, ApiError> {
     match verdict {
         Ok(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
@@ -235,7 +235,7 @@ fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>, limit: Duration) -> Re
                 Failed::Certificate(problem) => problem,
                 Failed::TimedOut => "context deadline exceeded".to_owned(),
             };
-            // The time that is left, in whole seconds, is what the webhook is told as well.
+            // The webhook, too, gets the remaining time in whole seconds.
             let seconds = limit.as_micros().div_ceil(1_000_000);
             let post = format!("Post \"{}?timeout={seconds}s\": {why}", hook.url);
             let text = format!("failed calling webhook \"{}\": failed to call webhook: {post}", hook.name);

@@ -1,11 +1,11 @@
-//! The connections of API servers to those who serve webhooks (K199, K200).
+//! The connections of API servers to the processes that serve webhooks (K199, K200).
 //!
 //! ```text
 //!  call ──► an idle connection, the last one that was used ──────────────────────────────► the process at its other end
 //!       └─► none is idle: dial the Service ──► one of its endpoints ──► TCP, TLS ──► call ──► the connection is idle for up to 90 s
 //! ```
-//! They are HTTP/1.1: one call at a time on each, and a call that is given up takes its connection with it. So whoever died behind a
-//! connection without a word costs each of them one time-out, also when the Service sends nobody there any more; nothing pings them.
+//! They are HTTP/1.1: one call at a time on each, and a call that is abandoned closes its connection. So a process that died silently
+//! behind a connection costs each connection one time-out, even if the Service no longer routes to it; no pings are sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use crate::cluster::{Cluster, State};
 use crate::rt::{HostId, ProcessId, ProcessState};
 use crate::trace::{EventKind, FaultChange};
 
-/// How long an idle connection is kept (K199).
+/// The time for which an idle connection is kept (K199).
 const IDLE_MAX: Duration = Duration::from_secs(90);
-/// How many idle connections are kept; those that become idle beyond that are closed (K199).
+/// The number of idle connections that are kept; further ones are closed when they become idle (K199).
 const IDLE_MOST: usize = 25;
 
 /// A connection of an API server.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    /// Who serves at its other end.
+    /// The process at its other end.
     pub endpoint: ProcessId,
-    /// In which of its lives as a server of webhooks.
+    /// The life of that process as a server of webhooks in which the connection was made.
     pub life: u32,
-    /// In which life of the API server it was made.
+    /// The life of the API server in which the connection was made.
     server_life: u32,
-    /// Since when nobody uses it.
+    /// The time since which it has been idle.
     idle_since: SimTime,
-    /// Whether its other end went down with its host, which told nobody.
+    /// Whether its other end went down with its host, without closing the connection.
     lost: bool,
 }
 
-/// Idle connections by API server and URL, the last one that was used at the end; and the hosts that answer nothing.
+/// Idle connections by API server and URL, the most recently used last; and the hosts that do not answer.
 #[derive(Default)]
 pub struct Pool {
     idle: BTreeMap<(usize, Arc<str>), Vec<Connection>>,
@@ -49,7 +49,7 @@ pub struct Pool {
 }
 
 impl State {
-    /// Takes the idle connection that a call is sent on. Those that were closed or reset meanwhile are gone, if the news could arrive.
+    /// Takes the idle connection for a call. Those that were closed or reset meanwhile are dropped, if that could be noticed.
     fn idle_connection(&mut self, cluster: &Cluster, server: usize, hook: &Webhook) -> Option<Connection> {
         let process = self.servers[server].process;
         let (now, life) = (cluster.rt.now(), cluster.rt.incarnation(process));
@@ -71,7 +71,7 @@ impl State {
 }
 
 impl Cluster {
-    /// A host loses its power: it closes no connection, and refuses none.
+    /// Takes the power from a host: it closes no connection, and refuses none.
     pub fn darken(&self, host: HostId) {
         let mut state = self.lock();
         for process in self.rt.processes_of(host) {
@@ -82,14 +82,14 @@ impl Cluster {
         idle.filter(|connection| self.rt.host_of(connection.endpoint) == host).for_each(|connection| connection.lost = true);
     }
 
-    /// A host has power again.
+    /// Gives a host its power back.
     pub fn lighten(&self, host: HostId) {
         let mut state = self.lock();
         state.hook_pool.dark.retain(|dark| *dark != host);
         state.net.wake_waiting();
     }
 
-    /// A connection for one call. Whoever gives it back with [`Cluster::keep`] leaves it to later calls.
+    /// Returns a connection for one call. [`Cluster::keep`] gives it back for later calls.
     pub(super) async fn connect_to_webhook(self: &Arc<Self>, server: usize, hook: &Webhook) -> Result<Connection, Failed> {
         let idle = self.lock().idle_connection(self, server, hook);
         match idle {
@@ -98,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// A call is over, and was answered.
+    /// Gives back the connection of a call that was answered.
     pub(super) fn keep(&self, server: usize, hook: &Webhook, connection: Connection) {
         let idle_since = self.rt.now();
         let mut state = self.lock();
@@ -108,12 +108,12 @@ impl Cluster {
         }
     }
 
-    /// Dials one of the endpoints of the Service. Where nobody answers it goes on until its caller gives up.
+    /// Dials one of the endpoints of the Service. If the endpoint does not answer, it goes on until the caller gives up.
     async fn dial(self: &Arc<Self>, server: usize, hook: &Webhook) -> Result<Connection, Failed> {
         let (process, endpoint) = {
             let mut state = self.lock();
             let process = state.servers[server].process;
-            // A Service without endpoints is no address of anybody's (K197).
+            // The address of a Service without endpoints is refused (K197).
             (process, hook.service.pick(&mut state.choices, self.rt.now()).ok_or(Failed::Refused)?)
         };
         let way = self.reach_host(process, endpoint).await;
@@ -122,14 +122,14 @@ impl Cluster {
             return Err(Failed::Refused);
         };
         self.rt.sleep(way * HANDSHAKE).await;
-        // The kernel takes the connection for a process that stands still, TLS is the process's own.
+        // The kernel accepts the connection for a paused process, but TLS needs the process itself.
         self.in_process(endpoint, Box::pin(std::future::ready(()))).await.ok_or(Failed::Reset)?;
         self.verify(process, endpoint).map_err(Failed::Certificate)?;
         let server_life = self.rt.incarnation(process);
         Ok(Connection { endpoint, life, server_life, idle_since: self.rt.now(), lost: false })
     }
 
-    /// Waits until the host of a process answers, and returns how long a message takes there.
+    /// Waits until the host of a process answers, and returns the time that a message takes there.
     async fn reach_host(self: &Arc<Self>, from: ProcessId, to: ProcessId) -> Duration {
         let since = self.rt.now();
         loop {
@@ -148,7 +148,7 @@ impl Cluster {
         }
     }
 
-    /// What the API server at `process` makes of the certificate that `endpoint` shows it.
+    /// Checks, for the API server at `process`, the certificate that `endpoint` presents.
     fn verify(&self, process: ProcessId, endpoint: ProcessId) -> Result<(), String> {
         let wall = self.wall(process);
         let mut state = self.lock();
@@ -164,7 +164,7 @@ impl Cluster {
 }
 
 impl Certificate {
-    /// What is wrong with it at `now`, in the words of Go's `crypto/x509` (K198).
+    /// The error of the certificate at `now`, in the words of Go's `crypto/x509` (K198).
     fn problem(self, now: jiff::Timestamp) -> Option<String> {
         let text = |time: jiff::Timestamp| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let problem = match self {

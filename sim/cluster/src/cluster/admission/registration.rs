@@ -1,4 +1,4 @@
-//! What a webhook's registration says: which requests it is asked about, and what becomes of them when it does not answer (K §8.3).
+//! The registration of a webhook: the requests that it is called for, and their fate when it does not answer (K §8.3).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::kinds::{KindId, TypeDef};
 /// The label that every namespace has, with its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// What happens when a webhook does not answer.
+/// The policy for a webhook that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// The request fails with 500.
@@ -27,31 +27,32 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// Whether calls change anything besides the object (K195). `Some` and `Unknown` cannot be registered any more, only be left from v1beta1.
+/// The side effects of calls besides the change of the object (K195). `Some` and `Unknown` can no longer be registered, only be left from
+/// v1beta1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SideEffects {
-    /// They change nothing else, also outside of dry runs.
+    /// There are none, even outside of dry runs.
     #[default]
     None,
-    /// They do, but not for a dry run.
+    /// There are some, but not for a dry run.
     NoneOnDryRun,
-    /// They do: no dry run passes.
+    /// There are some: no dry run passes.
     Some,
-    /// Nobody knows: no dry run passes.
+    /// Unknown: no dry run passes.
     Unknown,
 }
 
-/// Whether a mutating webhook is asked again when another one changed the object after it (K194).
+/// The policy for calling a mutating webhook again when another one changed the object after it (K194).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReinvocationPolicy {
-    /// Each call of it is the only one of its pass.
+    /// It is called once per pass.
     #[default]
     Never,
-    /// Once more at most.
+    /// It is called once more at most.
     IfNeeded,
 }
 
-/// Which part of an object a rule is about.
+/// The part of an object that a rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// The object itself: `pods`.
@@ -73,20 +74,21 @@ impl Part {
     }
 }
 
-/// Requests that a webhook is asked about.
+/// A set of requests that a webhook is called for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which of create, update and delete; empty = all. A patch is an update, a binding and an apply that creates are creates.
+    /// The operations among create, update and delete; empty = all. A patch is an update; a binding, and an apply that creates, are
+    /// creates.
     pub operations: Vec<Verb>,
-    /// Which types; empty = all.
+    /// The types; empty = all.
     pub kinds: Vec<KindId>,
-    /// Which part of the object.
+    /// The part of the object.
     pub part: Part,
 }
 
 impl Rule {
     fn contains(&self, kind: KindId, op: &Op, operation: Verb) -> bool {
-        // Of an eviction its steps are looked at, each as what it is.
+        // An eviction is matched step by step, by the operation of each step.
         !matches!(op, Op::Evict { .. })
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
             && self.part.contains(op.subresource())
@@ -94,7 +96,7 @@ impl Rule {
     }
 }
 
-/// What admission calls a write, unless it is an apply patch.
+/// The admission operation of a write, unless it is an apply patch.
 pub(super) fn operation(op: &Op) -> Verb {
     match op.verb() {
         _ if op.subresource() == Some(Subresource::Binding) => Verb::Create,
@@ -103,47 +105,47 @@ pub(super) fn operation(op: &Op) -> Verb {
     }
 }
 
-/// Says of a review whether the webhook is to be asked, or why that cannot be told. Stands for an expression in CEL.
+/// Decides from a review whether the webhook is to be called, or returns an error. Stands for a CEL expression.
 pub type Condition = Arc<dyn Fn(&Review) -> Result<bool, String> + Send + Sync>;
 
-/// One more condition of a webhook, besides its rules and selectors (K193).
+/// A further condition of a webhook, besides its rules and selectors (K193).
 #[derive(Clone)]
 pub struct MatchCondition {
     /// Its name, unique among those of the webhook.
     pub name: Arc<str>,
-    /// Whether it holds for a review, or the text of the error that shows in the refusal.
+    /// Returns whether it holds for a review, or the text of the error for the refusal.
     pub matches: Condition,
 }
 
-/// A webhook as an API server knows it by its configuration.
+/// The configuration of a webhook as an API server knows it.
 #[derive(Clone)]
 pub struct Webhook {
     /// Its name, as in messages.
     pub name: Arc<str>,
-    /// The name of the configuration that it is part of. Mutating webhooks are called in the order of these, and within one in the order
-    /// in which they were added.
+    /// The name of the configuration that it is part of. Mutating webhooks are called in the order of these names, and within one
+    /// configuration in the order in which they were added.
     pub configuration: Arc<str>,
     /// Whether it may change the object.
     pub mutating: bool,
-    /// The requests that it is asked about: those of any rule.
+    /// The requests that it is called for: those that any rule matches.
     pub rules: Vec<Rule>,
-    /// Which namespaces; objects without one are always selected. By default all.
+    /// The namespaces that it is called for; cluster-scoped objects are always selected. By default all.
     pub namespace_selector: Selector,
-    /// Which objects, as they are or as they were before the write. By default all.
+    /// The objects that it is called for, as they are or as they were before the write. By default all.
     pub object_selector: Selector,
-    /// What else has to hold, all of it.
+    /// Further conditions, which all have to hold.
     pub match_conditions: Vec<MatchCondition>,
-    /// What happens when it does not answer.
+    /// The policy if it does not answer.
     pub failure_policy: FailurePolicy,
-    /// How long the API server waits; 1 to 30 s, 10 s by default.
+    /// The time limit of the API server; 1 to 30 s, 10 s by default.
     pub timeout: Duration,
-    /// Whether calls change anything besides the object.
+    /// The side effects of calls besides the change of the object.
     pub side_effects: SideEffects,
-    /// Whether it is asked again when another webhook changed the object after it; says nothing of a validating one.
+    /// The policy for calling it again when another webhook changed the object after it; has no meaning for a validating one.
     pub reinvocation_policy: ReinvocationPolicy,
-    /// Where it is called. Webhooks of one URL share their connections (K199).
+    /// The URL of the webhook. Webhooks of one URL share their connections (K199).
     pub url: Arc<str>,
-    /// Who serves it; a process that is down or cut off does not answer.
+    /// The Service that serves it; a process that is down or cut off does not answer.
     pub service: Arc<Service>,
 }
 
@@ -154,9 +156,9 @@ impl fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// A webhook that is asked about nothing yet, with the defaults of `admissionregistration.k8s.io/v1`: it is the only one of a
-    /// configuration of its name, selects everything, fails what it does not answer within 10 s, and has no side effects. Its URL is that
-    /// of the Service in the namespace `default`.
+    /// A webhook without rules, with the defaults of `admissionregistration.k8s.io/v1`: it is the only one of a configuration of its name,
+    /// selects everything, fails requests that it does not answer within 10 s, and has no side effects. Its URL is that of the Service in
+    /// the namespace `default`.
     pub fn new(name: &str, mutating: bool, service: Arc<Service>) -> Self {
         let path = if mutating { "mutate" } else { "validate" };
         Self {
@@ -176,13 +178,12 @@ impl Webhook {
         }
     }
 
-    /// Whether some rule of the webhook is about a request, which is such an operation. The selectors are asked later, by
-    /// `State::is_asked`.
+    /// Whether some rule of the webhook matches a request with this operation. The selectors are checked later, by `State::is_asked`.
     pub fn has_rule_for(&self, kind: KindId, op: &Op, operation: Verb) -> bool {
         self.rules.iter().any(|rule| rule.contains(kind, op, operation))
     }
 
-    /// Whether the webhook may be asked about objects of one of these types.
+    /// Whether the webhook may be called for objects of one of these types.
     pub(in crate::cluster) fn concerns(&self, kinds: &[KindId]) -> bool {
         self.rules.iter().any(|rule| rule.kinds.is_empty() || rule.kinds.iter().any(|kind| kinds.contains(kind)))
     }
@@ -193,7 +194,7 @@ impl Webhook {
         self.object_selector.selects_all() || [&review.object, &review.old].into_iter().flatten().any(|object| matches(object.meta()))
     }
 
-    /// Whether all conditions hold. One that does not decides, also beside one that cannot be told.
+    /// Whether all conditions hold. One that does not hold decides, even if another one has an error.
     fn meets_conditions(&self, review: &Review) -> Result<bool, String> {
         let told: Vec<Result<bool, String>> = self.match_conditions.iter().map(|condition| (condition.matches)(review)).collect();
         if told.contains(&Ok(false)) {
@@ -210,10 +211,10 @@ impl Webhook {
 }
 
 impl State {
-    /// Whether a webhook, one of whose rules is about a request, is asked about it (K191, K192, K193).
+    /// Whether a webhook that has a matching rule is called for a request (K191, K192, K193).
     ///
     /// # Errors
-    /// 404 for a namespace that is gone, 403 for a condition that cannot be told.
+    /// 404 for a namespace that is gone, 403 for a condition with an error.
     pub(super) fn is_asked(&self, def: &TypeDef, hook: &Webhook, review: &Review) -> Result<bool, ApiError> {
         if !self.selects_namespace(def, hook, review)? || !hook.selects_object(review) {
             return Ok(false);
@@ -225,7 +226,8 @@ impl State {
         hook.meets_conditions(review).map_err(refused)
     }
 
-    /// A namespace is selected by the labels that it will have; anything in one by those that this has.
+    /// Whether the namespace selector matches: a namespace is selected by the labels that it will have, and objects in a namespace by the
+    /// labels that the namespace has.
     fn selects_namespace(&self, def: &TypeDef, hook: &Webhook, review: &Review) -> Result<bool, ApiError> {
         let selector = &hook.namespace_selector;
         let is_namespace = self.namespaces == Some(review.kind);

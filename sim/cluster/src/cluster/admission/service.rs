@@ -1,11 +1,11 @@
-//! The Service behind which the processes stand that serve webhooks.
+//! The Service in front of the processes that serve webhooks.
 //!
 //! ```text
 //!   new connection ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
 //! ```
-//! An endpoint that does not listen any more stays in the Service until its probe has noticed, or with its host until the Node is given
-//! up, and then comes back with the first probe
-//! that succeeds. The workload registers the processes; `Cluster` tells what becomes of them, and asks for an endpoint whenever it dials.
+//! An endpoint that stops listening stays in the Service until its probe has noticed, or, if its host is down, until the Node is given up;
+//! it comes back with the first probe that succeeds. The workload registers the processes; `Cluster` reports their changes, and asks for an
+//! endpoint whenever it dials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,35 +18,35 @@ use super::Handler;
 use crate::rt::ProcessId;
 use crate::trace::ProcessChange;
 
-/// How often a kubelet asks whether a container is ready, by default.
+/// The default interval at which a kubelet probes whether a container is ready.
 const PROBE_PERIOD: Duration = Duration::from_secs(10);
 
-/// How long a Service keeps an endpoint that does not serve any more, by default: one period of a readiness probe.
+/// The default time for which a Service keeps an endpoint that no longer serves: one period of a readiness probe.
 pub const UNREADY_AFTER: Duration = PROBE_PERIOD;
 
-/// How long a Service keeps an endpoint on a host without power. Nobody probes it there: it goes when its Node is found silent, after the
-/// grace of the node lifecycle controller (K §6.1).
+/// The time for which a Service keeps an endpoint on a host without power. It is not probed there: it is removed when its Node is found
+/// silent, after the grace of the node lifecycle controller (K §6.1).
 const LOST_AFTER: Duration = Duration::from_secs(50);
 
 /// Processes that serve the same webhooks.
 pub struct Service {
     /// Its name, as in messages.
     name: Arc<str>,
-    /// How long an endpoint that does not serve any more stays; unset = for ever, as whoever is the only one may be named by its address.
+    /// The time for which an endpoint that no longer serves stays; unset = forever, as a single process may be called by its address.
     unready_after: Option<Duration>,
     endpoints: Mutex<Vec<Endpoint>>,
 }
 
-/// A process, as the Service knows it.
+/// A process as an endpoint of the Service.
 struct Endpoint {
     process: ProcessId,
-    /// What it does with calls; unset while it does not listen.
+    /// The handler of its calls; unset while it does not listen.
     handler: Option<Handler>,
-    /// How often it has begun to listen.
+    /// The number of times that it has begun to listen.
     life: u32,
-    /// Since when it has not been serving; unset while it serves.
+    /// The time since which it has not been serving; unset while it serves.
     away_since: Option<SimTime>,
-    /// The probe with which it comes back, or came.
+    /// The time of the probe with which it comes back, or came.
     back_at: SimTime,
     /// Whether its host has no power.
     lost: bool,
@@ -59,7 +59,7 @@ impl Endpoint {
         now >= self.back_at && self.away_since.zip(unready_after).is_none_or(|(since, after)| now < since + after)
     }
 
-    /// It serves again. If its probe has noticed that it did not, the next one puts it back.
+    /// Marks the endpoint as serving again. If its probe has noticed that it did not serve, the next probe puts it back.
     fn comes_back(&mut self, now: SimTime, unready_after: Option<Duration>) {
         if !self.is_ready(now, unready_after) {
             self.back_at = self.back_at.max(next_probe(now));
@@ -75,24 +75,24 @@ fn next_probe(now: SimTime) -> SimTime {
 }
 
 impl Service {
-    /// A Service without endpoints; each stays for [`UNREADY_AFTER`] when it does not serve any more.
+    /// A Service without endpoints; each stays for [`UNREADY_AFTER`] when it stops serving.
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.into(), unready_after: Some(UNREADY_AFTER), endpoints: Mutex::default() })
     }
 
-    /// One process that serves whenever it is up, and that is called whether it is or not.
+    /// A Service of one process that serves whenever it is up, and that is called whether it is up or not.
     pub fn of(process: ProcessId, handler: Handler) -> Arc<Self> {
         let endpoint = Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO, lost: false };
         Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
     }
 
-    /// The name of the Service, of which the URLs of its webhooks are made.
+    /// The name of the Service, which is part of the URLs of its webhooks.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// From now on `process` listens. It is an endpoint until it has not been serving for a while; one that was is one again with its next
-    /// probe. A process that never was one is taken for ready: the run begins with replicas that have been there for long.
+    /// Makes `process` listen from now on. It is an endpoint until it has not been serving for a while; a former endpoint becomes one again
+    /// with its next probe. A process that never was one counts as ready: the run begins with replicas that have long existed.
     pub fn serve(&self, process: ProcessId, handler: Handler, now: SimTime) {
         let old = {
             let mut endpoints = self.endpoints.lock();
@@ -112,17 +112,17 @@ impl Service {
                         back_at: SimTime::ZERO,
                         lost: false,
                     });
-                    // The choice among endpoints does not depend on who was up first.
+                    // The choice among endpoints does not depend on the order in which they came up.
                     endpoints.sort_by_key(|endpoint| endpoint.process);
                     None
                 }
             }
         };
-        // What a handler holds may want the lock when it goes.
+        // Dropping a handler may drop objects that need the lock.
         drop(old);
     }
 
-    /// `process` does not listen any more, and closes its connections.
+    /// Makes `process` stop listening, and closes its connections.
     pub fn stop(&self, process: ProcessId, now: SimTime) {
         let is_only_one = self.unready_after.is_none();
         let handler = self.with(process, |endpoint| {
@@ -136,12 +136,12 @@ impl Service {
         drop(handler);
     }
 
-    /// The host of `process` has no power any more.
+    /// Notes that the host of `process` has no power any more.
     pub(super) fn host_lost(&self, process: ProcessId) {
         self.with(process, |endpoint| endpoint.lost = true);
     }
 
-    /// Takes in what became of a process.
+    /// Takes in a change of a process.
     pub(crate) fn process_changed(&self, process: ProcessId, change: ProcessChange, now: SimTime) {
         match change {
             ProcessChange::Crashed | ProcessChange::Panicked => self.stop(process, now),
@@ -161,7 +161,7 @@ impl Service {
         }
     }
 
-    /// One of the endpoints; `None` = there is none left.
+    /// Picks one of the endpoints; `None` = there is none left.
     pub(super) fn pick(&self, choices: &mut Draw, now: SimTime) -> Option<ProcessId> {
         let endpoints = self.endpoints.lock();
         let ready = || endpoints.iter().filter(|endpoint| endpoint.is_ready(now, self.unready_after));
@@ -172,17 +172,17 @@ impl Service {
         }
     }
 
-    /// In which of its lives `process` listens; `None` = it does not.
+    /// The life in which `process` listens; `None` = it does not.
     pub(super) fn life(&self, process: ProcessId) -> Option<u32> {
         self.with(process, |endpoint| endpoint.handler.is_some().then_some(endpoint.life)).flatten()
     }
 
-    /// What `process` does with a call on a connection that was made in its life `life`; `None` = that is over.
+    /// The handler of `process` for a connection that was made in its life `life`; `None` = that life is over.
     pub(super) fn handler(&self, process: ProcessId, life: u32) -> Option<Handler> {
         self.with(process, |endpoint| endpoint.handler.clone().filter(|_| endpoint.life == life)).flatten()
     }
 
-    /// Nobody serves any more. Handlers may hold what holds the Service.
+    /// Removes all endpoints. Handlers may hold objects that hold the Service.
     pub(crate) fn clear(&self) {
         let endpoints = std::mem::take(&mut *self.endpoints.lock());
         drop(endpoints);

@@ -1,6 +1,6 @@
-//! Server-side apply, and whose the fields of an object are after any write (K §2.9).
+//! Server-side apply, and the ownership of an object's fields after any write (K §2.9).
 //!
-//! Nobody looks at managers in most runs, so they cost nothing there: a cluster keeps those of an object from its first apply on, or of all
+//! Most runs never read field managers, so they cost nothing there: a cluster keeps those of an object from its first apply on, or of all
 //! objects from their creation ([`Knobs::managed_fields`](crate::cluster::Knobs)).
 
 use jiff::Timestamp;
@@ -15,10 +15,10 @@ use crate::kinds::{AppliedType, TypeDef};
 use crate::managed_fields::{self, FieldTypes, Fields, Managers, conflict_message};
 use crate::object::{Obj, make_mut};
 
-/// Adds the defaults of a built-in Kind to an object, as whoever reads bodies does.
+/// Adds the defaults of a built-in Kind to an object, as decoding does.
 pub(crate) type Complete = fn(&str, &mut Value);
 
-/// Who writes, and when.
+/// The field manager of a write, and its time.
 pub(crate) struct Writer {
     /// The name of its field manager.
     pub(crate) manager: String,
@@ -54,9 +54,10 @@ fn managers_of(entries: Option<&Vec<ManagedFieldsEntry>>) -> Managers {
     entries.and_then(|entries| Managers::decode(entries)).unwrap_or_default()
 }
 
-/// Gives the fields that a write other than an apply changes to its manager. `everywhere`: also of objects that nobody has applied yet.
+/// Makes the manager of a write other than an apply own the fields that the write changes. `everywhere`: also for objects without an apply
+/// so far.
 ///
-/// What the body says of managers counts if it says anything, and is no write of a subresource: an empty list makes the object forget them.
+/// The managers in the body count if it has any, and if the write is not of a subresource: an empty list makes the object forget them.
 pub(crate) fn track(
     def: &TypeDef,
     everywhere: bool,
@@ -78,7 +79,7 @@ pub(crate) fn track(
         make_mut(body).meta_mut().managed_fields = None;
         return;
     }
-    // Empty maps and lists are as absent ones.
+    // Empty maps and lists count as absent.
     normalise(make_mut(body).meta_mut());
     let fields = fields(def, subresource);
     let before = current.map_or_else(|| fields.nothing(), bare);
@@ -87,8 +88,8 @@ pub(crate) fn track(
     make_mut(body).meta_mut().managed_fields = managers.encode();
 }
 
-/// An object of which the managers alone have other times stays as it is (K075). What the server has put back by then does not count: an
-/// apply to the object that says something of its status is no write.
+/// Undoes a change of nothing but the managers' times (K075). Fields that the server has already reset do not count: an apply to the object
+/// that sets only parts of its status is no write.
 pub(super) fn ignore_times(body: &mut Obj, current: &Obj) {
     let (sent, stored) = (&body.meta().managed_fields, &current.meta().managed_fields);
     if sent == stored {
@@ -105,7 +106,7 @@ pub(super) fn ignore_times(body: &mut Obj, current: &Obj) {
     }
 }
 
-/// An object as it is stored: without its managers, if with them it is too large.
+/// The object as it is stored: without its managers, if it is too large with them.
 pub(crate) fn fitting(def: &TypeDef, mut object: Obj) -> Obj {
     if object.meta().managed_fields.is_some() && check_etcd_size(def, &object).is_err() {
         make_mut(&mut object).meta_mut().managed_fields = None;
@@ -113,10 +114,10 @@ pub(crate) fn fitting(def: &TypeDef, mut object: Obj) -> Obj {
     object
 }
 
-/// The object that an apply makes of the current one, or of nothing. It is then treated like the body of an update or a create.
+/// The result of an apply to the current object, or to none. It is then treated like the body of an update or a create.
 ///
 /// # Errors
-/// 400 for another type, or for managers in the body; 500 for what does not fit the type; 409 for fields of others, each a cause.
+/// 400 for another type, or for managers in the body; 500 for fields that do not fit the type; 409 for fields of others, each a cause.
 pub(crate) fn apply(
     def: &TypeDef,
     key: &ObjectKey,
@@ -164,7 +165,7 @@ pub(crate) fn apply(
     Ok(object)
 }
 
-/// A patched object of a built-in type with the defaults of what the patch has added.
+/// Adds the defaults of the parts that a patch has added to an object of a built-in type.
 pub(crate) fn completed(def: &TypeDef, body: Obj, complete: Complete) -> Answer<Obj> {
     if def.custom {
         return Ok(body);

@@ -15,9 +15,9 @@ use crate::object::{Obj, make_mut};
 
 /// The longest name of a generated object before its suffix (K064).
 const GENERATE_BASE_MAX: usize = 58;
-/// What a generated suffix is made of (K §2.6).
+/// The characters of a generated suffix (K §2.6).
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How often the server tries another generated name (KEP-4420).
+/// The number of generated names that the server tries (KEP-4420).
 const GENERATE_ATTEMPTS: usize = 8;
 
 /// The key under which a create is stored; unset while the name is yet to be generated.
@@ -38,7 +38,7 @@ fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> Answ
     }
 }
 
-/// The checks of a create that come before mutating admission. Throws away what only the server sets.
+/// Makes the checks of a create that precede mutating admission. Drops the fields that only the server sets.
 pub(crate) fn load_create(def: &TypeDef, namespace: Option<&str>, body: &mut Obj) -> Answer<()> {
     check_body_size(size_of(def, body))?;
     create_key(def, namespace, body.meta())?;
@@ -51,7 +51,7 @@ pub(crate) fn load_create(def: &TypeDef, namespace: Option<&str>, body: &mut Obj
     Ok(())
 }
 
-/// Sets what the server owns, applies the type's defaults and validates (K §2.6). `exists` tells whether a key is taken.
+/// Sets what the server owns, applies the type's defaults and validates (K §2.6). `exists` returns whether a key is taken.
 pub(crate) fn prepare_create(
     def: &TypeDef,
     knobs: &Knobs,
@@ -126,7 +126,7 @@ pub(crate) fn preload(def: &TypeDef, object: &mut Obj, now: Timestamp, names: &m
 
 /// The last checks of a create, after validating admission: it names no version and the key is free.
 pub(crate) fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
-    // Only a number above 0 counts: what is none is as if nothing stood there (K062).
+    // Only a number above 0 counts: anything else is ignored (K062).
     if named_version(body).is_some_and(|version| version.parse::<u64>().is_ok()) {
         return Err(Box::new(Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")));
     }
@@ -162,7 +162,7 @@ fn generate_key(
     Err(Box::new(Status::about(Reason::AlreadyExists, def.group, def.plural, &key, text).retry_after(1)))
 }
 
-/// Gives the UID of an object that is about to be made another end.
+/// Replaces the end of the UID of an object to be created.
 pub(crate) fn end_uid(object: &mut Obj, end: &str) {
     if let Some(uid) = &mut make_mut(object).meta_mut().uid {
         uid.truncate(uid.len().saturating_sub(end.len()));

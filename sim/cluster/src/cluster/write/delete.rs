@@ -10,7 +10,7 @@ use crate::cluster::later;
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut, resource_version};
 
-/// The checks of a delete that come before admission (K094).
+/// Makes the checks of a delete that precede admission (K094).
 pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions: &Preconditions, current: &Obj) -> Answer<()> {
     let meta = current.meta();
     if let Some(uid) = &preconditions.uid {
@@ -36,12 +36,12 @@ pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions:
     Ok(())
 }
 
-/// 409 for a precondition. It calls the Kind what other conflicts call the resource (K094).
+/// 409 for a precondition. Its details name the Kind where those of other conflicts name the resource (K094).
 fn refused(def: &TypeDef, key: &ObjectKey, text: String) -> Box<Status> {
     Box::new(Status::about(Reason::Conflict, def.group, def.kind, key, text))
 }
 
-/// What a delete comes to (K §2.10).
+/// The step for a delete (K §2.10).
 pub(crate) fn prepare_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Step {
     let marked = propagation::marked(options.propagation, current);
     if def.graceful { graceful_delete(def, options, current, marked, now) } else { plain_delete(def, current, marked, now) }
@@ -85,11 +85,11 @@ fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, marked
             None => Step::Keep(current.clone()),
         };
     }
-    // Only a shorter grace counts now, and only one that was asked for: the phase no longer matters.
+    // From now on only a shorter grace counts, and only if the request names one: the phase no longer matters.
     let Some(mut grace) = asked.filter(|&grace| grace < recorded) else {
         return Step::Keep(current.clone());
     };
-    // The new deadline counts from the original request, but does not lie in the past.
+    // The new deadline counts from the original request, but is not in the past.
     let mut until = later(deadline, jiff::SignedDuration::from_secs(grace - recorded));
     let now = whole_seconds(now);
     if until < now {

@@ -1,4 +1,4 @@
-//! The rules of metadata that hold for every type (K §1.1, §1.2): what is kept, what may not change, what is valid.
+//! The rules of metadata for every type (K §1.1, §1.2): fields that are kept, fields that may not change, valid values.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_machinery::api::{Cause, Reason};
@@ -8,7 +8,7 @@ use super::{Answer, bad_request, conflict, field_invalid};
 use crate::kinds::TypeDef;
 use crate::object::{Obj, resource_version};
 
-/// Keys and values of all annotations together.
+/// The size of all keys and values of annotations together.
 pub(super) fn annotations_size(meta: &ObjectMeta) -> usize {
     meta.annotations.iter().flatten().map(|(key, value)| key.len() + value.len()).sum()
 }
@@ -18,7 +18,7 @@ pub(super) fn named_version(object: &Obj) -> Option<&str> {
     Some(resource_version(&**object)).filter(|version| !matches!(*version, "" | "0"))
 }
 
-/// The same, where a version that is no number is 500 (K071, K111).
+/// Like [`named_version`], but a version that is not a number is 500 (K071, K111).
 pub(super) fn checked_version(object: &Obj) -> Answer<Option<&str>> {
     match named_version(object) {
         Some(version) if version.parse::<u64>().is_err() => {
@@ -39,7 +39,7 @@ pub(super) fn precondition_failed(def: &TypeDef, key: &ObjectKey, what: &str, as
     conflict(def, key, text)
 }
 
-/// What the wire format does not tell from an absent value.
+/// Removes values that the wire format does not distinguish from absent ones.
 pub(super) fn normalise(meta: &mut ObjectMeta) {
     meta.labels.take_if(|labels| labels.is_empty());
     meta.annotations.take_if(|annotations| annotations.is_empty());
@@ -47,7 +47,7 @@ pub(super) fn normalise(meta: &mut ObjectMeta) {
     meta.owner_references.take_if(|owners| owners.is_empty());
 }
 
-/// Name and namespace of a body must be those of the URL (K015).
+/// Checks that name and namespace of a body are those of the URL (K015).
 pub(super) fn check_key(key: &ObjectKey, meta: &ObjectMeta) -> Answer<()> {
     match meta.name.as_deref().unwrap_or("") {
         "" => {
@@ -65,8 +65,8 @@ pub(super) fn check_key(key: &ObjectKey, meta: &ObjectMeta) -> Answer<()> {
     Ok(())
 }
 
-/// Puts back what an update must not change and reports what it must not try (K §1.1, §1.2).
-/// `deadline`: whether it has to leave the end of a deletion alone, too; a write of a pod's status need not.
+/// Resets the fields that an update must not change and reports those that it must not even try to change (K §1.1, §1.2). `deadline`:
+/// whether it may not change the deadline of a deletion, either; a write of a pod's status may.
 pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, deadline: bool, grace: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     normalise(meta);
@@ -88,7 +88,7 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, deadline:
         let grace = meta.deletion_grace_period_seconds.map_or("null".to_owned(), |grace| grace.to_string());
         causes.push(immutable("metadata.deletionGracePeriodSeconds", format_args!("{grace}")));
     }
-    // A PUT with another UID or name was refused before; a patch or a webhook can get here.
+    // A PUT with another UID or name was refused before; a patch or a webhook can lead here.
     if meta.uid != stored.uid {
         if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
             causes.push(immutable("metadata.uid", format_args!("{uid:?}")));

@@ -1,9 +1,9 @@
-//! What an API server does with a write (K §1, §2.6 to §2.10), as functions from the stored state to a [`Step`].
+//! The handling of writes by an API server (K §1, §2.6 to §2.10), as functions from the stored state to a [`Step`].
 //!
 //! ```text
 //!   load ─► (mutating webhooks) ─► prepare ─► (validating webhooks) ─► commit, if nothing changed since load
 //! ```
-//! Nothing here touches the store, the network or a clock: the caller passes state in and carries the step out.
+//! Nothing here accesses the store, the network or a clock: the caller passes the state in and carries the step out.
 
 mod apply;
 mod create;
@@ -40,12 +40,12 @@ const ETCD_REQUEST_MAX: usize = 3 << 19;
 /// The largest message that the client of etcd sends, in bytes.
 const ETCD_MESSAGE_MAX: usize = 2 << 20;
 
-/// What a write comes to.
+/// The outcome of a write.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// Store this object if the key is free.
     Create(Obj),
-    /// Store this object in the place of the one that was loaded.
+    /// Store this object in place of the one that was loaded.
     Put(Obj),
     /// Store this object, then remove it: the two phases of a pod's deletion without grace (K099).
     PutThenRemove(Obj),
@@ -97,8 +97,8 @@ pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }
 
-/// About how many bytes an object takes: the parts of its type that can grow, its annotations, and who manages its fields. Custom resources
-/// are stored as JSON, other types as protobuf, in which a text is as long as it reads.
+/// The approximate size of an object in bytes: the parts of its type that can grow, its annotations, and its field managers. Custom
+/// resources are stored as JSON, other types as protobuf, in which the size of a text is its length.
 pub(super) fn size_of(def: &TypeDef, object: &Obj) -> usize {
     let annotations = if def.custom {
         let text = |text: &String| escaped_len(text.as_bytes());
@@ -110,7 +110,7 @@ pub(super) fn size_of(def: &TypeDef, object: &Obj) -> usize {
     (def.size)(&**object) + annotations + managers
 }
 
-/// The size limit of request bodies, before anything else is looked at (K017).
+/// Checks the size limit of request bodies, before any other check (K017).
 fn check_body_size(size: usize) -> Answer<()> {
     if size > BODY_MAX {
         return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728")));
@@ -118,7 +118,7 @@ fn check_body_size(size: usize) -> Answer<()> {
     Ok(())
 }
 
-/// The size limit of etcd itself, after validation and admission.
+/// Checks the size limit of etcd itself, after validation and admission.
 pub(super) fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
     let size = size_of(def, object);
     if size > ETCD_MESSAGE_MAX {
@@ -132,7 +132,7 @@ pub(super) fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
     Ok(())
 }
 
-/// What etcd answers once its database has reached its quota, before it looks at what a transaction depends on (K163).
+/// The answer of etcd once its database has reached its quota, before it checks the condition of a transaction (K163).
 pub(super) fn out_of_space() -> Box<Status> {
     Box::new(Status::new(Reason::Unknown, "etcdserver: mvcc: database space exceeded"))
 }
@@ -142,12 +142,12 @@ pub(super) fn no_subresource() -> Box<Status> {
     Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource"))
 }
 
-/// Whether something keeps a terminating object from being removed.
+/// Whether a terminating object may not be removed yet.
 fn is_held(def: &TypeDef, object: &Obj) -> bool {
     object.meta().finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()) || (def.is_held)(&**object)
 }
 
-/// Cut to whole seconds, as the wire format has them.
+/// Truncates to whole seconds, as in the wire format.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -1,4 +1,4 @@
-//! Patches: what becomes the body of an update (K §2.9).
+//! Patches: their result is the body of an update (K §2.9).
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -12,8 +12,8 @@ use super::{Answer, bad_request, check_body_size, field_invalid, strategic};
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut};
 
-/// The checks of a patch that need no stored state: its options, its media type and its size. Strategic merge patches of custom resources
-/// are 415.
+/// Makes the checks of a patch that need no stored state: its options, its media type and its size. Strategic merge patches of custom
+/// resources are 415.
 pub(crate) fn check_patch(def: &TypeDef, patch: &Patch) -> Answer<()> {
     check_options(patch)?;
     if patch.kind == PatchKind::Strategic && def.custom {
@@ -24,7 +24,7 @@ pub(crate) fn check_patch(def: &TypeDef, patch: &Patch) -> Answer<()> {
     check_body_size(json_size(&patch.body))
 }
 
-/// An apply says who applies; nothing else can be forced (K092).
+/// Checks that an apply names its manager, and that no other patch is forced (K092).
 fn check_options(patch: &Patch) -> Answer<()> {
     let refused = |reason: &'static str, field: &'static str, message: &'static str| {
         let mut status = Status::new(Reason::Invalid, "");
@@ -47,7 +47,7 @@ fn check_options(patch: &Patch) -> Answer<()> {
     }
 }
 
-/// The length of a JSON text without blanks, without making it.
+/// The length of a JSON text without whitespace, without building the text.
 fn json_size(value: &serde_json::Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -64,8 +64,8 @@ fn json_size(value: &serde_json::Value) -> usize {
     count.0
 }
 
-/// Applies a merge patch of metadata alone, which most are, without converting the rest of the object. `None` = it is another
-/// patch, or its result is no metadata.
+/// Applies a merge patch of metadata alone, as most are, without converting the rest of the object. `None` = it is another patch, or its
+/// result is not valid metadata.
 fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
     if patch.kind != PatchKind::Merge {
         return None;
@@ -75,7 +75,7 @@ fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
     let fields = change.as_object()?;
     let mut patched = current.deep_copy();
     let (meta, mut part) = (make_mut(&mut patched).meta_mut(), ObjectMeta::default());
-    // Of most patches two fields are converted instead of all.
+    // For most patches two fields are converted instead of all.
     let usual = fields.keys().all(|name| usual_field(name).is_some());
     let swap = |meta: &mut ObjectMeta, part: &mut ObjectMeta| {
         if usual {
@@ -92,7 +92,7 @@ fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
     Some(patched)
 }
 
-/// What swaps a field of metadata that patches often name.
+/// The function that swaps a field of metadata that patches often name.
 fn usual_field(name: &str) -> Option<fn(&mut ObjectMeta, &mut ObjectMeta)> {
     use std::mem::swap;
     Some(match name {
@@ -106,13 +106,13 @@ fn usual_field(name: &str) -> Option<fn(&mut ObjectMeta, &mut ObjectMeta)> {
     })
 }
 
-/// 422 for a patch that does not fit: the real server keeps to itself which operation failed, and why (K090).
+/// 422 for a patch that does not fit: the real server does not say which operation failed, and why (K090).
 fn rejected() -> Box<Status> {
     Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request"))
 }
 
-/// Applies one operation of a JSON patch, with what the real server takes beyond the standard: `replace` adds a member that is not there,
-/// `test` of a member that is not there holds for null, and a negative index of a list counts from its end (K089).
+/// Applies one operation of a JSON patch, with the real server's extensions of the standard: `replace` adds a missing member, `test` of a
+/// missing member succeeds for null, and a negative index of a list counts from its end (K089).
 fn apply_operation(value: &mut Value, operation: PatchOperation) -> Result<(), ()> {
     let absent = |value: &Value, path: &PointerBuf| {
         let parent = path.parent().and_then(|parent| parent.resolve(value).ok());
@@ -144,7 +144,7 @@ fn apply_operation(value: &mut Value, operation: PatchOperation) -> Result<(), (
 /// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
 /// current version unless the patch itself names another.
 pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
-    /// More operations than this are 413.
+    /// The most operations of a patch; more are 413.
     const OPERATIONS_MAX: usize = 10_000;
     if let Some(patched) = patch_metadata(patch, current) {
         check_key(key, patched.meta())?;

@@ -1,4 +1,4 @@
-//! What a delete says of the object's dependents: finalizers by which it asks the garbage collector (K105).
+//! The propagation policy of a delete: finalizers that request the garbage collector's treatment of dependents (K105).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::Propagation;
@@ -7,10 +7,10 @@ use crate::object::{Obj, make_mut};
 
 /// The finalizer of an object whose dependents are to lose it as their owner.
 const ORPHAN: &str = "orphan";
-/// The finalizer of an object whose dependents go first.
+/// The finalizer of an object whose dependents are deleted first.
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// The finalizer that a policy asks for.
+/// The finalizer for a policy.
 fn finalizer(policy: Propagation) -> Option<&'static str> {
     match policy {
         Propagation::Background => None,
@@ -19,8 +19,8 @@ fn finalizer(policy: Propagation) -> Option<&'static str> {
     }
 }
 
-/// The object with the finalizers that a delete with this policy gives it, in the place of those of an earlier policy. `None`: they are as
-/// they should be. Without a policy that of an earlier delete holds.
+/// The object with the finalizers for the policy of a delete, in place of those of an earlier policy. `None`: they need no change. Without
+/// a policy that of an earlier delete applies.
 pub(super) fn marked(policy: Option<Propagation>, current: &Obj) -> Option<Obj> {
     let wanted = finalizer(policy?);
     let of_policy = |name: &str| matches!(name, ORPHAN | FOREGROUND);

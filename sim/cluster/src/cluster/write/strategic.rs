@@ -1,7 +1,7 @@
 //! Strategic merge patches: merge patches that know which lists are maps (K §2.9).
 //!
-//! Whether a list is replaced, merged by the key of its items, or merged as a set is declared by the type of the real API. What the served
-//! types declare fits a table of field names.
+//! The type in the real API declares whether a list is replaced, merged by the key of its items, or merged as a set. A table of field names
+//! covers the declarations of the served types.
 
 use kube_machinery::Status;
 use kube_machinery::api::Reason;
@@ -9,23 +9,23 @@ use serde_json::{Map, Value};
 
 use super::Answer;
 
-/// What is to be done with a map or an item of a list, instead of a merge.
+/// The operation on a map or an item of a list, instead of a merge.
 const DIRECTIVE: &str = "$patch";
-/// Which keys of a map stay.
+/// The keys of a map that are kept.
 const RETAIN: &str = "$retainKeys";
-/// In which order the items of a list are to stand.
+/// The order of the items of a list.
 const ORDER: &str = "$setElementOrder/";
-/// Which items of a set are to go.
+/// The items of a set that are removed.
 const DELETE: &str = "$deleteFromPrimitiveList/";
 
-/// How a list is patched.
+/// The way a list is patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
-    /// The list of the patch takes the place of the stored one.
+    /// The list of the patch replaces the stored one.
     Atomic,
     /// Items with the same value under this key are the same.
     ByKey(&'static str),
-    /// Items are texts and stand once.
+    /// Items are texts, each at most once.
     Set,
 }
 
@@ -43,7 +43,7 @@ fn strategy(parent: &str, name: &str) -> Strategy {
         | "secrets" => Strategy::ByKey("name"),
         "volumeMounts" => Strategy::ByKey("mountPath"),
         "volumeDevices" => Strategy::ByKey("devicePath"),
-        // A Service's ports stand in its spec, those of a container in an item of a list.
+        // A Service's ports are in its spec, those of a container in an item of a list.
         "ports" if parent == "spec" => Strategy::ByKey("port"),
         "ports" => Strategy::ByKey("containerPort"),
         "hostAliases" | "podIPs" | "hostIPs" => Strategy::ByKey("ip"),
@@ -51,7 +51,7 @@ fn strategy(parent: &str, name: &str) -> Strategy {
         "conditions" | "addresses" => Strategy::ByKey("type"),
         "ownerReferences" => Strategy::ByKey("uid"),
         "podCIDRs" => Strategy::Set,
-        // Those of a Namespace's spec are replaced.
+        // The finalizers of a Namespace's spec are replaced.
         "finalizers" if parent == "metadata" => Strategy::Set,
         _ => Strategy::Atomic,
     }
@@ -64,7 +64,7 @@ fn bad(text: String) -> Box<Status> {
 /// Applies a strategic merge patch to an object.
 ///
 /// # Errors
-/// The 500 of an item without its key or of a directive that is none.
+/// The 500 for an item without its key or for an unknown directive.
 pub(super) fn merge(object: &mut Value, patch: &Value) -> Answer<()> {
     match (object.as_object_mut(), patch.as_object()) {
         (Some(object), Some(patch)) => merge_map(object, patch, ""),
@@ -75,7 +75,7 @@ pub(super) fn merge(object: &mut Value, patch: &Value) -> Answer<()> {
     }
 }
 
-/// `parent`: the name of the field that is patched.
+/// Merges a patch into a map. `parent`: the name of the field that is patched.
 fn merge_map(object: &mut Map<String, Value>, patch: &Map<String, Value>, parent: &str) -> Answer<()> {
     match patch.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
         None | Some("merge") => {}
@@ -108,7 +108,7 @@ fn merge_map(object: &mut Map<String, Value>, patch: &Map<String, Value>, parent
             Value::Null => {
                 object.remove(name);
             }
-            // A directive for what is not there does nothing.
+            // A directive for a missing field does nothing.
             Value::Object(patch) if patch.contains_key(DIRECTIVE) && !object.contains_key(name) => {}
             Value::Object(patch) => {
                 let field = object.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
@@ -181,12 +181,12 @@ fn go_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What only the object has among what the patch names. The patch's own order holds; items of the object that it does not name stay before
-/// those that they stood before.
+/// Merges the items that only the object has into the patched ones. The patch's own order holds; items of the object that it does not name
+/// stay before the items that they preceded.
 fn interleave(before: &[Value], mut patched: Vec<Value>, order: Option<&Vec<Value>>, key: &dyn Fn(&Value) -> Value) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|other| key(other) == key(item));
     if let Some(order) = order {
-        // What is only named in the order is patched with nothing.
+        // An item that only the order names stays unchanged.
         for one in order {
             if let Some(index) = place(before, one).filter(|_| place(&patched, one).is_none()) {
                 patched.push(before[index].clone());

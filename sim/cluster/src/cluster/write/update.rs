@@ -1,4 +1,4 @@
-//! Updates, of the object, of its status, and of a pod's node (K §2.7, §2.8).
+//! Updates of the object, of its status, and of a pod's node (K §2.7, §2.8).
 
 use jiff::Timestamp;
 use kube_machinery::api::{Reason, Subresource};
@@ -12,8 +12,8 @@ use crate::cluster::Knobs;
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut, resource_version};
 
-/// The checks of an update that come before mutating admission: existence and UID (K §2.7 steps 1 to 3).
-/// `Ok(true)` = the object exists; `Ok(false)` = the update creates it.
+/// Makes the checks of an update that precede mutating admission: existence and UID (K §2.7 steps 1 to 3). `Ok(true)` = the object exists;
+/// `Ok(false)` = the update creates it.
 pub(crate) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
     check_body_size(size_of(def, body))?;
     let meta = body.meta();
@@ -37,7 +37,7 @@ pub(crate) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &
     }
 }
 
-/// From the RV check to the decision (K §2.7 steps 5 to 9).
+/// Makes the checks from the resourceVersion check to the decision (K §2.7 steps 5 to 9).
 pub(crate) fn prepare_update(
     def: &TypeDef,
     key: &ObjectKey,
@@ -50,7 +50,7 @@ pub(crate) fn prepare_update(
         None if def.unconditional_update => {}
         None => {
             let cause = field_invalid("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
-            // This one error calls the plural a kind.
+            // Only this error gives the plural as the kind.
             return Err(Box::new(Status::about(Reason::Invalid, def.group, def.plural, key, "").cause(cause)));
         }
         Some(version) if version != resource_version(&**current) => return Err(modified(def, key)),
@@ -59,7 +59,7 @@ pub(crate) fn prepare_update(
     if subresource == Some(Subresource::Status) {
         body = status_body(def, &body, current);
     }
-    // It stays what it was, but somebody has tried: a write all the same (K009), for its new manager. Where managers are kept, they tell.
+    // The deadline is not changed, but the attempt counts as a write (K009), for its new manager. If managers are kept, they decide.
     let moves_deadline = subresource.is_none()
         && stored.managed_fields.is_none()
         && stored.deletion_timestamp.is_some()
@@ -82,7 +82,7 @@ pub(crate) fn prepare_update(
     }
     let mut causes = validate_meta(def.custom, object.meta());
     if def.custom {
-        // The rules of custom resources repeat what every update is checked for.
+        // For custom resources, the schema repeats rules that every update is checked for.
         of_change.extend_from_within(..);
     }
     causes.extend(of_change);
@@ -99,8 +99,8 @@ pub(crate) fn prepare_update(
     if body.same(&**current) && !moves_deadline { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
 }
 
-/// The pod as a binding makes it: it is bound once, and not while it is being deleted (K126). Without a version the server tries again
-/// until it holds for the present state.
+/// Binds a pod: it is bound only once, and not while it is being deleted (K126). Without a version the server retries until the binding
+/// applies to the present state.
 pub(crate) fn prepare_binding(def: &TypeDef, key: &ObjectKey, body: &Obj, current: &Obj, now: Timestamp) -> Answer<Step> {
     let stored = resource_version(&**current);
     if let Some(version) = checked_version(body)?.filter(|version| *version != stored) {
@@ -114,11 +114,11 @@ pub(crate) fn prepare_binding(def: &TypeDef, key: &ObjectKey, body: &Obj, curren
     }
 }
 
-/// What an update of `/status` stores: the stored object with the body's status; pods and other built-in types also
-/// keep labels, annotations and finalizers of the body, custom resources do not (K078). The UID of a built-in type is
-/// looked at, which makes it a precondition of status patches (K088).
+/// The object stored by an update of `/status`: the stored object with the body's status; pods and other built-in types also keep labels,
+/// annotations and finalizers of the body, custom resources do not (K078). The UID of a built-in type is checked, which makes it a
+/// precondition of status patches (K088).
 fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
-    /// Most bodies say what is there already.
+    /// Copies a value if it differs, as it rarely does.
     fn take<T: Clone + PartialEq>(own: &mut T, sent: &T) {
         if own != sent {
             own.clone_from(sent);

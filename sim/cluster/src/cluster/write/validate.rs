@@ -1,4 +1,5 @@
-//! What metadata an API server takes (K §1.1), in the words of its 422. Valid metadata costs one look at its bytes and no allocation.
+//! Validation of metadata by an API server (K §1.1), in the words of its 422. Valid metadata costs one pass over its bytes and no
+//! allocation.
 
 use std::borrow::Cow;
 
@@ -23,7 +24,7 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
                      with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
                      '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with the name of an object that is to be created, and with what it was generated from.
+/// The errors of the name of an object to be created, and of the prefix it was generated from.
 pub(super) fn validate_name(kind: &str, key: &ObjectKey, meta: &ObjectMeta) -> Vec<Cause> {
     let name = key.name();
     let mut causes = Vec::new();
@@ -59,9 +60,9 @@ fn name_faults(kind: &str, name: &str) -> Vec<&'static str> {
     faults
 }
 
-/// What is wrong with metadata of a built-in type or a `custom` one (K014, K016). All of it is looked at in every write, changed or not.
+/// The errors of metadata of a built-in type or a `custom` one (K014, K016). All of it is checked in every write, changed or not.
 pub(super) fn validate_meta(custom: bool, meta: &ObjectMeta) -> Vec<Cause> {
-    /// Keys and values of all annotations together.
+    /// The limit for all keys and values of annotations together.
     const ANNOTATIONS_MAX: usize = 256 << 10;
     let mut causes = Vec::new();
     for (key, value) in meta.labels.iter().flatten() {
@@ -75,7 +76,7 @@ pub(super) fn validate_meta(custom: bool, meta: &ObjectMeta) -> Vec<Cause> {
         }
     }
     for key in meta.annotations.iter().flatten().map(|(key, _)| key) {
-        // The case of an annotation's key does not count.
+        // The case of an annotation's key is ignored.
         if !is_key(key) {
             causes.extend(key_faults(&key.to_lowercase()).into_iter().map(|fault| invalid("metadata.annotations", key, fault)));
         }
@@ -97,7 +98,7 @@ fn validate_owners(owners: &[OwnerReference], causes: &mut Vec<Cause>) {
     let mut controller: Option<&OwnerReference> = None;
     for owner in owners {
         let mut missing = |field, value: &str, fault: &str| causes.push(invalid(field, value, fault));
-        // More than one slash is no version, either.
+        // A text with more than one slash is no version, either.
         let (_, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
         if version.is_empty() || version.contains('/') {
             missing("metadata.ownerReferences.apiVersion", &owner.api_version, "version must not be empty");
@@ -135,7 +136,7 @@ fn validate_owners(owners: &[OwnerReference], causes: &mut Vec<Cause>) {
     }
 }
 
-/// Duplicates are no fault, and are kept.
+/// Validates finalizers. Duplicates are valid, and are kept.
 fn validate_finalizers(custom: bool, finalizers: &[String], causes: &mut Vec<Cause>) {
     for finalizer in finalizers.iter().filter(|finalizer| !is_key(finalizer)) {
         causes.extend(key_faults(finalizer).into_iter().map(|fault| invalid("metadata.finalizers", finalizer, fault)));
@@ -146,7 +147,7 @@ fn validate_finalizers(custom: bool, finalizers: &[String], causes: &mut Vec<Cau
         causes.push(field_invalid("metadata.finalizers", message));
     }
     if custom {
-        // A warning is all that a custom resource gets.
+        // For a custom resource this is only a warning.
         return;
     }
     for (at, finalizer) in finalizers.iter().enumerate() {
@@ -160,7 +161,7 @@ fn invalid(field: &'static str, value: &str, fault: impl AsRef<str>) -> Cause {
     field_invalid(field, format!("Invalid value: {value:?}: {}", fault.as_ref()))
 }
 
-/// What is wrong with a qualified name; nothing exactly if [`is_key`].
+/// The errors of a qualified name; empty exactly if [`is_key`].
 fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split('/').collect::<Vec<_>>()[..] {
         [name] => (None, name),
@@ -186,14 +187,14 @@ fn key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// Whether a text has the form of a label's value, however long it is.
+/// Whether a text has the syntax of a label value, regardless of its length.
 fn is_value_syntax(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let ends = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
     ends(text.bytes().next()) && ends(text.bytes().next_back()) && text.bytes().all(inner)
 }
 
-/// A reference as the real server prints it, with its fields in their order there.
+/// A reference in JSON as the real server prints it, with the fields in the same order.
 fn json_of(owner: &OwnerReference) -> String {
     let text = |value: &str| serde_json::Value::from(value).to_string();
     let mut json = format!(
@@ -216,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with metadata: fields and messages.
+    /// The errors of metadata: fields and messages.
     fn faults(custom: bool, meta: Value) -> Vec<String> {
         let causes = validate_meta(custom, &serde_json::from_value(meta).unwrap());
         causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
@@ -254,7 +255,7 @@ mod tests {
         ] {
             let told: Vec<_> = told.iter().map(|fault| format!("metadata.labels: Invalid value: {key:?}: {fault}")).collect();
             assert_eq!(faults(false, json!({"labels": {key: "x"}})), told, "{key}");
-            // The keys of annotations are as free as this one, whose prefix is no subdomain.
+            // The keys of annotations may be like this one, whose prefix is no subdomain.
             let of_annotation = if key == "Example.com/b" { 0 } else { told.len() };
             assert_eq!(faults(false, json!({"annotations": {key: "any\nthing é"}})).len(), of_annotation, "{key}");
         }

@@ -12,7 +12,7 @@ parameters! {
     pub struct ApiServerCrash / ApiServerCrashDraft {
         /// API servers that crash, and are down while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
-        /// How long after the restart its caches answer 429.
+        /// The time after the restart for which its caches answer 429.
         initializing: Span = between(Span::millis(100), Span::secs(30)),
     }
 }

@@ -16,11 +16,11 @@ use crate::rt::ProcessId;
 parameters! {
     /// Changes reach the caches of one process late.
     pub struct CacheLag / CacheLagDraft {
-        /// Processes whose watches of `resource` bring changes late; what they list is not late.
+        /// Processes whose watches of `resource` deliver changes late; their lists are not late.
         process: Target = target("one:*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
-        /// How much later than without the fault a change arrives over a watch; with 0 nothing is late.
+        /// The additional time that a change takes over a watch; with 0 nothing is late.
         by: Span = between(Span::millis(1), Span::secs(30)),
     }
 }
@@ -51,7 +51,7 @@ impl Inject for CacheLag {
     }
 }
 
-/// The watches of a process on one type, or on all, that lag by so much more.
+/// The watches of a process on one type, or on all, with the additional lag.
 #[derive(Debug)]
 struct Lag {
     process: ProcessId,

@@ -12,17 +12,18 @@ use crate::fault::parameters::{between, counted_from_1, every_resource, paramete
 use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
-    /// One change, and whatever is behind it on its watch, reaches a process late.
+    /// One change, and everything behind it on its watch, reaches a process late.
     pub struct ChangeLate / ChangeLateDraft {
-        /// To whose watches changes are counted, for each process by itself.
+        /// Processes to whose watches changes are counted, for each process separately.
         process: Target = target("one:*"),
-        /// The plural of the type that they are about, or `*`.
+        /// The plural of the type whose changes are counted, or `*`.
         resource: String = every_resource() => served,
-        /// Which of the changes that are sent to its watches, counting from 1 over the whole run. What a watch begins with is no change.
+        /// The number of the change among those sent to its watches, counting from 1 over the whole run. The initial state of a watch does
+        /// not count.
         nth: u32 = Choice::Between(1, 40) => counted_from_1("changes"),
-        /// How long it is late.
+        /// The time by which it is late.
         by: Span = between(Span::millis(1), Span::secs(30)),
-        /// It arrives, at the latest, once the process has sent so many writes; 0 = its writes do not count.
+        /// The number of writes of the process after which the change arrives at the latest; 0 = its writes do not count.
         writes: u32 = Choice::Between(0, 2),
     }
 }
@@ -43,7 +44,7 @@ impl Inject for ChangeLate {
         Blocks::ClientCaches { clients: self.process.clone(), resource: self.resource.clone() }
     }
 
-    /// Nothing begins: it happens where the change is.
+    /// Starts nothing: the fault happens where the change is.
     fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
         Vec::new()
     }

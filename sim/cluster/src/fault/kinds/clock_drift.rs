@@ -13,9 +13,9 @@ use crate::rt::HostId;
 parameters! {
     /// The clocks of a host run at another rate.
     pub struct ClockDrift / ClockDriftDraft {
-        /// Hosts whose clocks run at another rate while the fault lasts, named by themselves or by a process of theirs.
+        /// Hosts whose clocks run at another rate while the fault lasts, named by themselves or by a process on them.
         host: Target = target("one:*"),
-        /// How much faster, in parts per million; negative = slower.
+        /// The difference of the rate in parts per million; negative = slower.
         ppm: i64 = Choice::Between(-500_000, 1_000_000),
     }
 }
@@ -45,7 +45,7 @@ impl Inject for ClockDrift {
     }
 }
 
-/// Clocks that run faster by so many parts per billion.
+/// Clocks that run faster by this many parts per billion.
 #[derive(Debug)]
 struct Drift {
     host: HostId,

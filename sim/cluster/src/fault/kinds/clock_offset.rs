@@ -10,16 +10,16 @@ use crate::fault::parameters::{parameters, target};
 use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::HostId;
 
-/// The furthest that a fault moves a wall clock: a thousand years, of which many add up before one comes to the end of
-/// the numbers, so that every step can be taken back.
+/// The furthest that a fault moves a wall clock: a thousand years, of which many can be added before the numbers overflow, so that every
+/// step can be undone.
 const MAX_MS: i64 = 1_000 * 365 * 24 * 3_600 * 1_000;
 
 parameters! {
     /// The wall clock of a host jumps, and back when the fault ends.
     pub struct ClockOffset / ClockOffsetDraft {
-        /// Hosts whose wall clock jumps by `by_ms`, named by themselves or by a process of theirs.
+        /// Hosts whose wall clock jumps by `by_ms`, named by themselves or by a process on them.
         host: Target = target("one:*"),
-        /// By how many milliseconds; negative = back.
+        /// The jump in milliseconds; negative = back.
         by_ms: i64 = Choice::Between(-5_000, 5_000),
     }
 }
@@ -45,7 +45,7 @@ impl Inject for ClockOffset {
     }
 }
 
-/// A wall clock that was moved by so many microseconds.
+/// A wall clock that was moved by this many microseconds.
 #[derive(Debug)]
 struct Moved {
     host: HostId,

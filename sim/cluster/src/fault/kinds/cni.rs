@@ -86,7 +86,7 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// Time from the call that the runtime takes for done until the plugin is called.
+        /// Time from the call that the runtime considers done until the plugin is called.
         by: Span = between(Span::secs(1), Span::secs(120)),
     }
 }
@@ -118,7 +118,7 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How many more times the plugin is called after a DEL that succeeded.
+        /// The number of additional calls of the plugin after a DEL that succeeded.
         times: u32 = Choice::Between(1, 3),
         /// Time from a DEL that succeeded until it is repeated.
         every: Span = between(Span::secs(1), Span::secs(60)),
@@ -152,7 +152,7 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// Time from when the plugin is done, with success or not, until the runtime has its answer.
+        /// Time from when the plugin is done, successfully or not, until the runtime has its answer.
         by: Span = between(Span::secs(1), Span::secs(300)),
     }
 }
@@ -184,7 +184,7 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How long after it was called.
+        /// Time from the call of the plugin until it is killed.
         after: Span = between(Span::millis(1), Span::secs(1)),
     }
 }

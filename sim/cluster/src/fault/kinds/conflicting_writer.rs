@@ -23,9 +23,9 @@ use crate::rt::ProcessId;
 parameters! {
     /// Another client writes the object again and again.
     pub struct ConflictingWriter / ConflictingWriterDraft {
-        /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a name that ends in a star means the first that begins so.
+        /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a name that ends in a star means the first with this prefix.
         object: String = Choice::Is("configmaps/default/*".to_owned()) => names_an_object,
-        /// What a write does: touch an annotation, rewrite what was read before, or put an old state in place of the object.
+        /// The kind of write: touch an annotation, rewrite what was read before, or put an old state in place of the object.
         mode: WriterMode = Choice::Is(WriterMode::Touch),
         /// Whether it names the version that it read; without one its PUT always wins.
         with_version: bool = Choice::Is(true),
@@ -34,7 +34,7 @@ parameters! {
     }
 }
 
-/// What a conflicting writer does (K §9.2 A9, E10).
+/// The behaviour of a conflicting writer (K §9.2 A9, E10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriterMode {
@@ -42,7 +42,7 @@ pub enum WriterMode {
     Touch,
     /// Reads the object, and some time later writes back what it read.
     Rewrite,
-    /// Deletes the object and creates it again as it was some time ago, as a restore from a backup does.
+    /// Deletes the object and creates it again with its state of some time ago, as a restore from a backup does.
     Steal,
 }
 
@@ -57,7 +57,7 @@ impl Inject for ConflictingWriter {
     const LASTS: Lasts<Self> = Lasts::Window;
     const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
     const DRAWN: Drawn<Aim<ConflictingWriterDraft>> = Drawn::ByDefault(|targeting| {
-        // Neither may undo a write of another client: both name the version that they read.
+        // Neither mode may undo a write of another client: both name the version that they read.
         let mode = if targeting.coin() { WriterMode::Touch } else { WriterMode::Rewrite };
         Some(ConflictingWriterDraft { object: targeting.object()?, mode: Choice::Is(mode), ..ConflictingWriterDraft::default() })
     });
@@ -79,7 +79,7 @@ impl Inject for ConflictingWriter {
 /// The type and the key that an object text such as `configmaps/default/settings` names.
 ///
 /// # Errors
-/// What was found, and what would be right.
+/// The error, and a valid text instead.
 fn parse_object(text: &str, types: &Registry) -> Result<(KindId, ObjectKey), (String, String)> {
     let (plural, path) = text.split_once('/').unwrap_or((text, ""));
     let Some((kind, def)) = types.iter().find(|(_, def)| def.plural == plural) else {
@@ -108,9 +108,9 @@ async fn write(cluster: Arc<Cluster>, process: ProcessId, fault: ConflictingWrit
     let mut round = 0u64;
     loop {
         round += 1;
-        // Errors are the writer's own problem: it comes again.
+        // Errors are left to the writer: it tries again.
         let _: Result<(), ApiError> = writer.once(&key, round).await;
-        // Where nothing takes time, time must pass all the same.
+        // If nothing takes time, time must pass all the same.
         writer.cluster.rt.sleep(writer.fault.every.0.max(Duration::from_micros(1))).await;
     }
 }
@@ -125,11 +125,11 @@ struct Writer {
 impl Writer {
     async fn once(&self, key: &ObjectKey, round: u64) -> Result<(), ApiError> {
         let Some(object) = self.read(key).await? else { return Ok(()) };
-        // It knows objects as strangers do: not by the type in which one system keeps them.
+        // It sees objects as a foreign client does: not as the type in which a system keeps them.
         let mut object = self.cluster.registry.get(self.kind).through_a_view(object);
         let (key, mode) = (key_of(&object), self.fault.mode);
         if mode != WriterMode::Touch {
-            // What it writes back is by then a while old.
+            // The state that it writes back is by then a while old.
             self.cluster.rt.sleep(self.fault.every.0).await;
         }
         let meta = make_mut(&mut object).meta_mut();
@@ -149,7 +149,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The object, or the first one whose name begins so: names that are drawn cannot be told beforehand.
+    /// The object, or the first one with this prefix: drawn names are not known beforehand.
     async fn read(&self, key: &ObjectKey) -> Result<Option<Obj>, ApiError> {
         let Some(prefix) = prefix(key.name()) else {
             let reply = self.call(Op::Get { key: key.clone(), resource_version: None }).await?;
@@ -165,7 +165,7 @@ impl Writer {
     }
 }
 
-/// With a star at the end of `name`, what comes before it.
+/// The part of `name` before a star at its end; `None` = there is no star.
 fn prefix(name: &str) -> Option<&str> {
     name.strip_suffix('*')
 }

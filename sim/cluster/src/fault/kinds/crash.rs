@@ -16,7 +16,7 @@ parameters! {
     pub struct Crash / CrashDraft {
         /// Processes that lose their memory, all at the same time, named by themselves or by their hosts.
         process: Target = target("one:*"),
-        /// How long it is down.
+        /// The time for which it is down.
         down: Span = between(Span::millis(100), Span::secs(60)),
     }
 }
@@ -46,11 +46,11 @@ parameters! {
     pub struct CrashAtWrite / CrashAtWriteDraft {
         /// Processes that crash, each at its own `nth` write, named by themselves or by their hosts.
         process: Target = target("one:*"),
-        /// Which of its writes, counting from 1 over the whole run.
+        /// The number of the write, counting from 1 over the whole run.
         nth: u32 = Choice::Between(1, 20) => counted_from_1("writes"),
-        /// After the commit instead of before it.
+        /// Whether it crashes after the commit instead of before it.
         after_commit: bool = Choice::OneOf(vec![false, true]),
-        /// How long it is down.
+        /// The time for which it is down.
         down: Span = between(Span::millis(100), Span::secs(10)),
     }
 }

@@ -7,7 +7,7 @@ use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::parameters;
 use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Trigger, Wait};
 
-/// An effect that keeps etcd from working; of several, the last to begin decides which.
+/// An effect that keeps etcd from working; of several, the last to begin decides which outage.
 #[derive(Debug)]
 struct Outage(EtcdOutage);
 
@@ -29,7 +29,7 @@ impl Effect for Outage {
     }
 }
 
-/// An effect under which etcd takes as long for each of its steps as an overloaded one.
+/// An effect that makes each step of etcd take as long as under overload.
 #[derive(Debug)]
 struct Slow;
 

@@ -17,10 +17,11 @@ use crate::rt::ProcessId;
 parameters! {
     /// All API servers stop and etcd is restored from a backup: later commits are undone, but programs still know them.
     pub struct EtcdRestored / EtcdRestoredDraft {
-        /// How old the backup is.
+        /// The age of the backup.
         age: Span = between(Span::secs(1), Span::secs(60)),
-        /// By how many revisions the restored etcd is ahead of the backup, which are compacted (`--bump-revision --mark-compacted`): with
-        /// enough of them clients list again. With 0 they wait in silence until etcd gets to the revision that they know.
+        /// The number of revisions by which the restored etcd is ahead of the backup, which are compacted (`--bump-revision
+        /// --mark-compacted`): with enough of them clients list again. With 0 they wait in silence until etcd reaches the revision that
+        /// they know.
         bump: u32 = Choice::Is(0),
     }
 }
@@ -51,7 +52,7 @@ impl Inject for EtcdRestored {
     }
 }
 
-/// The backup is in place of what there was.
+/// The backup that has replaced the state of etcd.
 #[derive(Debug)]
 struct Restored {
     by: ProcessId,
@@ -64,7 +65,7 @@ impl Effect for Restored {
         cluster.restore_backup(self.by, self.age, self.bump);
     }
 
-    /// What is lost is lost.
+    /// Does nothing: the lost states stay lost.
     fn revert(&self, _: &Arc<Cluster>) {}
 
     fn excludes(&self, _: &Self) -> Overlap {

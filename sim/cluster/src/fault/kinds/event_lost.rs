@@ -1,4 +1,4 @@
-//! A change that one watch cache never has.
+//! A change that never reaches one watch cache.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Another controller's finalizer, which keeps objects from going (K012, K096).
+//! Another controller's finalizer, which keeps objects from being removed (K012, K096).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +20,10 @@ use crate::kinds::KindId;
 use crate::object::{AnyObject, Obj, key_of, make_mut};
 use crate::rt::ProcessId;
 
-/// How the finalizers begin that such faults put on objects; the number of the fault follows.
+/// The prefix of the finalizers that such faults put on objects; the number of the fault follows.
 pub const FOREIGN_FINALIZER: &str = "example.com/keep-";
 
-/// How late a write can be that was sent before the fault ended, with some to spare.
+/// The time after the end of the fault by which every write sent before has arrived, with some margin.
 const LATEST: Duration = Duration::from_secs(60);
 
 parameters! {
@@ -31,7 +31,7 @@ parameters! {
     pub struct ForeignFinalizer / ForeignFinalizerDraft {
         /// The objects, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star stands for any text: `pods/*`.
         objects: String = Choice::Is("configmaps/*".to_owned()) => names_objects,
-        /// How often the controller checks the objects: a new one is without the finalizer for this long at most.
+        /// The interval at which the controller checks the objects: a new one is without the finalizer for this long at most.
         every: Span = between(Span::millis(100), Span::secs(2)),
     }
 }
@@ -65,12 +65,12 @@ fn names_objects(fault: &str, objects: &str, inventory: &Inventory<'_>) -> Optio
     Some(Invalid::text(objects, format!("the fault `{fault}`: {wrong}"), right))
 }
 
-/// What a controller keeps, and by what.
+/// The finalizer of a controller, and the fault with the objects that it keeps.
 #[derive(Clone, Debug)]
 struct Kept {
     finalizer: String,
     fault: ForeignFinalizer,
-    /// Whether any object ever had it.
+    /// Whether any object ever had the finalizer.
     some: Arc<AtomicBool>,
 }
 
@@ -95,7 +95,7 @@ impl Effect for Controller {
 
     fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.crash(self.process);
-        // If a crash hits it before it is done, it begins again.
+        // If it crashes before it is done, it starts again.
         let kept = self.kept.clone();
         cluster.start(add_process(cluster, &self.name, move |cluster, process| let_go(cluster, process, kept.clone())));
     }
@@ -109,21 +109,21 @@ impl Effect for Controller {
     }
 }
 
-/// Puts the finalizer on the objects, and on those that come.
+/// Puts the finalizer on the objects, and on new ones.
 async fn keep(cluster: Arc<Cluster>, process: ProcessId, kept: Kept) {
     let Some(objects) = Objects::new(&cluster, process, &kept.fault) else { return };
     loop {
-        // Errors are its own problem: it comes again.
+        // Errors are left to the controller: it tries again.
         if let Ok(all) = objects.list().await {
             for object in all {
-                // Nobody may add one to an object that is being deleted (K012, K096).
+                // A finalizer cannot be added to an object that is being deleted (K012, K096).
                 if !kept.has_it(&*object) && object.meta().deletion_timestamp.is_none() {
                     let written = objects.write(object, |finalizers| finalizers.push(kept.finalizer.clone())).await;
                     kept.some.fetch_or(written.is_ok(), Ordering::Relaxed);
                 }
             }
         }
-        // Where nothing takes time, time must pass all the same.
+        // If nothing takes time, time must pass all the same.
         cluster.rt.sleep(kept.fault.every.0.max(Duration::from_micros(1))).await;
     }
 }
@@ -132,18 +132,18 @@ async fn keep(cluster: Arc<Cluster>, process: ProcessId, kept: Kept) {
 async fn let_go(cluster: Arc<Cluster>, process: ProcessId, kept: Kept) {
     let Some(objects) = Objects::new(&cluster, process, &kept.fault) else { return };
     persist(&cluster, || take_off(&objects, &kept)).await;
-    // A write on its way when the fault ended may have been carried out since.
+    // A write in flight when the fault ended may have been carried out since.
     cluster.rt.sleep(LATEST).await;
     persist(&cluster, || take_off(&objects, &kept)).await;
 }
 
-/// One attempt at that.
+/// Makes one attempt to take the finalizer off all objects.
 async fn take_off(objects: &Objects, kept: &Kept) -> Result<(), ApiError> {
     let mut all = Ok(());
     for object in objects.list().await? {
         if kept.has_it(&*object) {
             let written = objects.write(object, |finalizers| finalizers.retain(|finalizer| *finalizer != kept.finalizer)).await;
-            // Somebody else may have seen to it that the object is gone. One that changed meanwhile is read again.
+            // The object may be gone because of another client. One that changed meanwhile is read again.
             if !matches!(&written, Err(error) if error.is_not_found()) {
                 all = all.and(written);
             }
@@ -152,12 +152,12 @@ async fn take_off(objects: &Objects, kept: &Kept) -> Result<(), ApiError> {
     all
 }
 
-/// The objects that are meant.
+/// The objects that the fault selects.
 struct Objects {
     cluster: Arc<Cluster>,
     client: SimClient,
     kind: KindId,
-    /// Which keys are meant.
+    /// The pattern of their keys.
     keys: String,
 }
 
@@ -173,9 +173,9 @@ impl Objects {
         Ok(items.into_iter().filter(|item| glob::matches(&self.keys, key_of(item).as_str())).collect())
     }
 
-    /// Writes the object, if it is still the one that was read, with other finalizers.
+    /// Writes the object with other finalizers, if it has not changed since it was read.
     async fn write(&self, object: Obj, change: impl FnOnce(&mut Vec<String>)) -> Result<(), ApiError> {
-        // It knows objects as strangers do: not by the type in which one system keeps them.
+        // It sees objects as a foreign client does: not as the type in which a system keeps them.
         let mut object = self.cluster.registry.get(self.kind).through_a_view(object);
         let key = key_of(&object);
         let finalizers = &mut make_mut(&mut object).meta_mut().finalizers;

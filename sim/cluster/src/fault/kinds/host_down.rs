@@ -12,7 +12,7 @@ use crate::rt::HostId;
 parameters! {
     /// A host with all its processes goes down and comes back.
     pub struct HostDown / HostDownDraft {
-        /// Hosts that are without power while the fault lasts, named by themselves or by a process of theirs.
+        /// Hosts that are without power while the fault lasts, named by themselves or by a process on them.
         host: Target = target("one:*"),
     }
 }
@@ -36,7 +36,7 @@ impl Inject for HostDown {
     }
 }
 
-/// The hosts lose their power: what is on their disks stays, and their processes are down.
+/// Takes the power from the hosts: the data on their disks remains, and their processes are down.
 pub(super) fn power_off(injection: &Injection<'_>, hosts: &Target) -> Vec<ActiveEffect> {
     let cluster = injection.cluster;
     let hosts = hosts.hosts(&cluster.rt);
@@ -47,7 +47,7 @@ pub(super) fn power_off(injection: &Injection<'_>, hosts: &Target) -> Vec<Active
     effects
 }
 
-/// A host that sends nothing, not even that nobody listens there. API servers feel it when they call webhooks.
+/// A host that sends nothing, not even a refusal of connections. API servers notice when they call webhooks.
 #[derive(Debug)]
 struct HostDark(HostId);
 

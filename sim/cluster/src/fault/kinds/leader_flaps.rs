@@ -1,4 +1,4 @@
-//! Whichever process leads is cut off for a short while, again and again (K §4.6, K143).
+//! Cuts of the process that leads, for a short while, again and again (K §4.6, K143).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ parameters! {
     pub struct LeaderFlaps / LeaderFlapsDraft {
         /// The lease, as `leases/NAMESPACE/NAME`.
         lease: String = Choice::Is("leases/kube-system/kube-controller-manager".to_owned()) => names_a_lease,
-        /// How long the holder of the lease is cut off each time.
+        /// The time for which the holder of the lease is cut off each time.
         cut: Span = between(Span::secs(1), Span::secs(20)),
         /// Time from the end of one cut to the next.
         every: Span = between(Span::secs(1), Span::secs(30)),
@@ -69,12 +69,12 @@ async fn flap(cluster: Arc<Cluster>, fault: LeaderFlaps) {
             let _cut = Cut::of(&cluster, leader);
             cluster.rt.sleep(fault.cut.0).await;
         }
-        // Where nothing takes time, time must pass all the same.
+        // If nothing takes time, time must pass all the same.
         cluster.rt.sleep(fault.every.0.max(Duration::from_micros(1))).await;
     }
 }
 
-/// The links of one process are cut. They are whole again when this is dropped, also when the fault ends in the middle.
+/// Cuts the links of one process until it is dropped, which also happens when the fault ends in between.
 struct Cut<'a> {
     cluster: &'a Cluster,
     rules: [RuleId; 2],
@@ -97,7 +97,7 @@ impl Drop for Cut<'_> {
     }
 }
 
-/// The effect that somebody takes the leases that a process holds, and never renews them.
+/// The effect of another process that takes the leases held by a process, and never renews them.
 pub(super) fn lease_taken(injection: &Injection<'_>, holder: ProcessId) -> ActiveEffect {
     let name = format!("lease-taker-{}", injection.index);
     Operator::new(injection.cluster, &name, move |cluster, taker| take(cluster, taker, holder)).into()
@@ -122,7 +122,7 @@ async fn take(cluster: Arc<Cluster>, taker: ProcessId, holder: ProcessId) {
     }
 }
 
-/// The process that holds a lease: candidates call themselves as their processes are called.
+/// The process that holds a lease: candidates use the names of their processes.
 fn holder(cluster: &Cluster, key: &ObjectKey) -> Option<ProcessId> {
     let kind = cluster.registry.id::<Lease>();
     let name = cluster.store(|store| {

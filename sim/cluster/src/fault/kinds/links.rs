@@ -1,4 +1,4 @@
-//! Faults of the network: messages from some processes to others are lost, late, held back or doubled.
+//! Faults of the network: messages from some processes to others are lost, late, held back or duplicated.
 
 use std::sync::Arc;
 
@@ -35,14 +35,14 @@ impl Effect for Rules {
         Overlap::Separate
     }
 
-    /// Whether somebody used a link that a rule is about.
+    /// Whether a message has used a link that a rule applies to.
     fn has_observable_effect(&self, cluster: &Cluster) -> bool {
         let rules = self.active.lock().clone();
         rules.into_iter().any(|rule| cluster.network(|net| net.was_met(rule)))
     }
 }
 
-/// The effect that nothing gets to a process from any other, nor back.
+/// The effect that cuts a process off from all others, in both directions.
 pub(super) fn cut_off(process: ProcessId) -> ActiveEffect {
     let alone = || Side::Only(vec![process]);
     let cut = |from, to| Rule { from, to, effect: LinkEffect::Cut };
@@ -60,11 +60,11 @@ fn rules(injection: &Injection<'_>, from: &Target, to: &Target, effect: LinkEffe
 }
 
 parameters! {
-    /// No message gets from one side to the other, in either direction; what is sent during the fault is sent again after it.
+    /// No message gets from one side to the other, in either direction; messages sent during the fault are sent again after it.
     pub struct Partition / PartitionDraft {
         /// Processes on one side, named by themselves or by their hosts; where `to` is `*`, they are cut off from all others.
         from: Target = target("some:*"),
-        /// Processes on the other side; `*` is every process, those included that are added later.
+        /// Processes on the other side; `*` is every process, including those that are added later.
         to: Target = any(),
     }
 }
@@ -246,7 +246,7 @@ parameters! {
         from: Target = any(),
         /// Receivers of the messages that take longer; their answers are messages of the other direction.
         to: Target = any(),
-        /// How much longer each message is on its way; for a link of several such faults these times add up.
+        /// The additional time that each message takes; for a link with several such faults these times add up.
         by: Span = between(Span::millis(1), Span::secs(5)),
     }
 }

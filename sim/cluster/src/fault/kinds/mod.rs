@@ -1,7 +1,7 @@
 //! The kinds of faults: a file for each, or for those that share one mechanism, and a line in the list below.
 //!
-//! A file declares the parameters of its fault ([`parameters!`](super::parameters)) and implements [`Inject`]. The list makes of it what a
-//! scenario reads, a plan holds, `list faults` shows and a swarm draws.
+//! A file declares the parameters of its fault ([`parameters!`](super::parameters)) and implements [`Inject`]. The list turns it into the
+//! form that a scenario reads, the form in a plan, a row of `list faults`, and a fault that swarms draw.
 
 mod api_server_crash;
 mod api_server_freeze;
@@ -74,7 +74,7 @@ macro_rules! faults {
         }
 
         kinds! {
-            /// A fault of which values may be open.
+            /// A fault whose values may be open.
             pub enum FaultDraft { $(
                 #[doc = concat!("See [`", stringify!($Fault), "`].")]
                 #[schemars(description = <$Fault as Parameters>::DOCUMENTATION.trim())]
@@ -83,7 +83,7 @@ macro_rules! faults {
         }
 
         impl FaultDraft {
-            /// The draft of `kind` with targets that fit a workload; `None` if the workload has nothing that the fault could be about, or
+            /// The draft of `kind` with targets that fit a workload; `None` if the workload has nothing that the fault could affect, or
             /// swarms only draw the kind with parameters that they state.
             pub fn targeting(kind: &str, targeting: &Targeting<'_>) -> Option<Self> {
                 match kind {
@@ -95,7 +95,7 @@ macro_rules! faults {
                 }
             }
 
-            /// With what it begins.
+            /// The trigger that starts it.
             pub fn begins(&self) -> Trigger<()> {
                 match self { $( FaultDraft::$Fault(_) => <$Fault as Inject>::BEGINS.map(|_| ()) ),+ }
             }
@@ -105,7 +105,7 @@ macro_rules! faults {
                 match self { $( FaultDraft::$Fault(draft) => FaultKind::$Fault(<$Fault as Parameters>::draw(draft, draw, names)) ),+ }
             }
 
-            /// What is wrong with the values that can be drawn: with them the fault would do nothing.
+            /// The problems with the values that can be drawn, with which the fault would do nothing.
             pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
                 match self { $( FaultDraft::$Fault(draft) => {
                     let mut invalid = <$Fault as Parameters>::invalid_of(draft, $name, inventory);
@@ -117,7 +117,7 @@ macro_rules! faults {
         }
 
         impl FaultKind {
-            /// What is wrong with the values: processes, hosts and resources that the cluster does not have, a write that never comes.
+            /// The problems with the values: processes, hosts and resources that the cluster does not have, a write that never comes.
             pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
                 match self { $( FaultKind::$Fault(fault) => {
                     let mut invalid = fault.invalid($name, inventory);
@@ -131,23 +131,23 @@ macro_rules! faults {
                 match self { $( FaultKind::$Fault(fault) => fault.targets() ),+ }
             }
 
-            /// The same fault with one value simpler: the shorter, rarer, smaller or more exact first. `names`: the processes and hosts of
-            /// the cluster. Following any of them again and again comes to an end.
+            /// Variants of the fault with one value simpler: the shorter, rarer, smaller or more exact first. `names`: the processes and
+            /// hosts of the cluster. Repeated simplification always ends.
             pub fn simpler(&self, names: &[String]) -> Vec<FaultKind> {
                 match self { $( FaultKind::$Fault(fault) => fault.simpler(names).into_iter().map(FaultKind::$Fault).collect() ),+ }
             }
 
-            /// Names every process and host by what `rename` makes of its name, where it is named as such and not by a pattern.
+            /// Replaces the name of every process and host by the result of `rename`, where it stands as a name and not as a pattern.
             pub fn rename(&mut self, rename: &dyn Fn(&str) -> String) {
                 match self { $( FaultKind::$Fault(fault) => fault.rename(rename) ),+ }
             }
 
-            /// What a text about it names besides its kind.
+            /// The subject that texts name besides its kind.
             pub fn subject(&self) -> Subject {
                 match self { $( FaultKind::$Fault(fault) => fault.subject() ),+ }
             }
 
-            /// Whether and how swarms draw faults of `kind`; `None` = there is no such kind.
+            /// The way swarms draw faults of `kind`; `None` = there is no such kind.
             pub fn drawn(kind: &str) -> Option<Drawn<()>> {
                 match kind {
                     $( $name => Some(<$Fault as Inject>::DRAWN.map(|_| ())), )+
@@ -155,22 +155,22 @@ macro_rules! faults {
                 }
             }
 
-            /// Whether it is over at once, so that it has no duration.
+            /// Whether it is instantaneous, so that it has no duration.
             pub fn is_instant(&self) -> bool {
                 match self { $( FaultKind::$Fault(_) => !matches!(<$Fault as Inject>::LASTS, Lasts::Window) ),+ }
             }
 
-            /// For a fault that is over at once but leaves something down: how long until that is up again.
+            /// The time for which an instantaneous fault leaves something down, if it does.
             pub fn recovers_after(&self) -> Option<Span> {
                 match self { $( FaultKind::$Fault(fault) => <$Fault as Inject>::LASTS.recovers_after(fault) ),+ }
             }
 
-            /// What it keeps from arriving while it lasts.
+            /// The messages and actions that it blocks while it lasts.
             pub fn blocks(&self) -> Blocks {
                 match self { $( FaultKind::$Fault(fault) => fault.blocks() ),+ }
             }
 
-            /// With what it begins, and if that is a request, with which of those that it counts.
+            /// The trigger that starts it, with the number of the request if it is a request.
             pub fn begins(&self) -> Trigger<u32> {
                 match self { $( FaultKind::$Fault(fault) => <$Fault as Inject>::BEGINS.map(|wait| (wait.nth)(fault)) ),+ }
             }

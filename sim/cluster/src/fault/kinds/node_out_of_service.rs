@@ -1,4 +1,4 @@
-//! A machine that is off, and an operator who says so.
+//! A machine that is off, and an operator who marks its Node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ parameters! {
     pub struct NodeOutOfService / NodeOutOfServiceDraft {
         /// The Node, by its host.
         node: Target = target("one:node-*"),
-        /// How long after that the operator adds the taint.
+        /// The time after that until the operator adds the taint.
         after: Span = between(Span::secs(10), Span::secs(120)),
     }
 }
@@ -45,13 +45,13 @@ impl Inject for NodeOutOfService {
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let nodes: Vec<Arc<str>> = nodes(injection.cluster, &self.node).into_iter().map(|(_, node)| node).collect();
         let down = power_off(injection, &self.node);
-        // It is taken back before the machine is up again.
+        // The taint is removed before the machine is up again.
         let fence = (!nodes.is_empty()).then(|| Fence::new(injection, nodes, self.after.0).into());
         fence.into_iter().chain(down).collect()
     }
 }
 
-/// A process that says of machines that they are off, and takes it back when it starts after the fault.
+/// A process that marks Nodes as out of service, and removes the mark when it starts after the fault.
 #[derive(Debug)]
 struct Fence {
     process: ProcessId,
@@ -59,7 +59,7 @@ struct Fence {
 }
 
 impl Fence {
-    /// It says so `after` its start.
+    /// A process that marks the Nodes `after` its start.
     fn new(injection: &Injection<'_>, nodes: Vec<Arc<str>>, after: Duration) -> Self {
         let (nodes, fences): (Arc<[Arc<str>]>, _) = (nodes.into(), Arc::new(AtomicBool::new(false)));
         let shared = fences.clone();

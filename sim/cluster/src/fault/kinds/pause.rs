@@ -35,7 +35,7 @@ impl Inject for Pause {
     }
 }
 
-/// The effect that a process is paused.
+/// The effect that pauses a process.
 pub(super) fn stand_still(process: ProcessId) -> ActiveEffect {
     Paused(process).into()
 }

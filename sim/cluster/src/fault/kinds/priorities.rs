@@ -18,16 +18,16 @@ use crate::fault::{Aim, Blocks, Drawn, Invalid, Inventory, Lasts, Parameters, Su
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Priorities {
-    /// The processes, named by themselves or by their hosts, the one of the highest priority first.
+    /// The processes, named by themselves or by their hosts, highest priority first.
     pub process: Target,
     /// The plural of the type that the requests are about, or `*`.
     pub resource: String,
-    /// Before the request of such a number its process gets the lowest priority, and waits for the next request of another one; the
+    /// The numbers of requests before which their process gets the lowest priority, and waits for the next request of another one; the
     /// requests of all these processes are counted together as their turns come, from 1 on.
     pub drops: Vec<u32>,
-    /// No request is held back for longer.
+    /// The longest time for which a request is held back.
     pub at_most: Span,
-    /// How long others wait for the next request of a process that was answered.
+    /// The time that others wait for the next request of a process that was answered.
     pub rest: Span,
 }
 
@@ -39,13 +39,13 @@ pub struct PrioritiesDraft {
     pub process: Choice<Target>,
     /// The plural of the type that the requests are about, or `*`.
     pub resource: Choice<String>,
-    /// How many orderings of two requests a bug may need, at least 1: priorities change at one request fewer.
+    /// The number of orderings of two requests that a bug may need, at least 1: priorities change at one request fewer.
     pub depth: Choice<u32>,
-    /// Among how many of the first requests the changes are drawn, at least 1.
+    /// The number of first requests among which the changes are drawn, at least 1.
     pub within: Choice<u32>,
-    /// No request is held back for longer.
+    /// The longest time for which a request is held back.
     pub at_most: Choice<Span>,
-    /// How long others wait for the next request of a process that was answered.
+    /// The time that others wait for the next request of a process that was answered.
     pub rest: Choice<Span>,
 }
 
@@ -68,7 +68,7 @@ impl Parameters for Priorities {
     const DOCUMENTATION: &'static str =
         "API servers execute the requests of some processes in the order of priorities, which change at some of these requests.";
 
-    /// It takes the same numbers whatever it finds.
+    /// Takes the same number of draws whatever it finds.
     fn draw(draft: &PrioritiesDraft, draw: &mut Draw, names: &[String]) -> Self {
         let process = draft.process.draw(draw).drawn(draw, names);
         let (resource, depth, within) = (draft.resource.draw(draw), draft.depth.draw(draw), draft.within.draw(draw));
@@ -85,13 +85,13 @@ impl Parameters for Priorities {
         draft.process.written().into_iter().cloned().collect()
     }
 
-    /// Fewer changes and processes come first: a plan that needs few of them is read most easily.
+    /// Variants with fewer changes and processes come first: a plan that needs few of them is the easiest to read.
     fn simpler(&self, names: &[String]) -> Vec<Self> {
         let with_drops = |drops| Self { drops, ..self.clone() };
         let with_process = |process: String| Self { process: Target::from_text(&process), ..self.clone() };
         let order: Vec<&str> = self.process.patterns().collect();
         let mut simpler: Vec<Self> = without_one(&self.drops).into_iter().map(with_drops).collect();
-        // One process has nobody before or behind it.
+        // A single process has no order.
         if order.len() > 2 {
             simpler.extend(without_one(&order).into_iter().map(|order| with_process(order.join(","))));
         }
@@ -133,7 +133,7 @@ impl Parameters for Priorities {
     }
 }
 
-/// The names that are meant in a drawn order, without API servers. Where nothing matches the pattern stays as it is.
+/// The names that the target matches, in a drawn order, without API servers. If nothing matches, the pattern stays as it is.
 fn shuffled(process: &Target, names: &[String], draw: &mut Draw) -> Target {
     let mut order: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| !name.starts_with("apiserver-") && process.matches(name)).collect();
@@ -146,11 +146,11 @@ fn shuffled(process: &Target, names: &[String], draw: &mut Draw) -> Target {
     Target::from_text(&order.join(","))
 }
 
-/// One change point fewer than the depth, of the first `within` requests, ascending.
+/// One change point fewer than the depth, among the first `within` requests, ascending.
 fn change_points(depth: u32, within: u32, draw: &mut Draw) -> Vec<u32> {
     let mut drops: Vec<u32> = Vec::new();
     for _ in 1..depth.min(within.saturating_add(1)) {
-        // Of those that are left, counted upwards.
+        // Among the remaining ones, counted upwards.
         let mut nth = 1 + draw.below(u64::from(within) - drops.len() as u64) as u32;
         for &taken in &drops {
             nth += u32::from(taken <= nth);
@@ -161,12 +161,12 @@ fn change_points(depth: u32, within: u32, draw: &mut Draw) -> Vec<u32> {
     drops
 }
 
-/// The list without each of its elements.
+/// The lists that lack one element each.
 fn without_one<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     (0..list.len()).map(|leaving| [&list[..leaving], &list[leaving + 1..]].concat()).collect()
 }
 
-/// The change points with one of them earlier.
+/// The lists of change points with one of them earlier.
 fn earlier(drops: &[u32]) -> Vec<Vec<u32>> {
     let mut all = Vec::new();
     for (position, &nth) in drops.iter().enumerate() {
@@ -186,8 +186,8 @@ impl Inject for Priorities {
         "any order in which requests of several clients get through: busy servers and slow paths decide (K §9.2 A5, A7)";
     const LASTS: Lasts<Self> = Lasts::Window;
     const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
-    // Nothing goes wrong by them that does not go wrong anyway, they only make other orders of events likely. Where no two processes
-    // contend, they cost time.
+    // Priorities cause no errors that could not happen anyway, they only make other orders of events likely. If no two processes contend,
+    // they only cost time.
     const DRAWN: Drawn<Aim<PrioritiesDraft>> = Drawn::IfNamed(|targeting| {
         Some(PrioritiesDraft { process: targeting.processes()?, resource: targeting.resource(), ..PrioritiesDraft::default() })
     });
@@ -221,7 +221,7 @@ impl Effect for InOrder {
         cluster.remove_priorities(self.0.fault);
     }
 
-    /// A request that several orders are about waits for all of them.
+    /// A request to which several orders apply waits for all of them.
     fn excludes(&self, _: &Self) -> Overlap {
         Overlap::Separate
     }
@@ -243,7 +243,7 @@ mod tests {
             assert!(drops.len() == 3 && drops.is_sorted_by(|a, b| a < b) && (1..=6).contains(&drops[0]) && drops[2] <= 6, "{drops:?}");
             drops.iter().for_each(|&nth| seen[nth as usize - 1] += 1);
         }
-        // Each of six is one of three in half of the draws.
+        // Each of the six is one of the three drawn in half of the draws.
         assert!(seen.iter().all(|count| (70..130).contains(count)), "{seen:?}");
         let of = |depth, within| change_points(depth, within, &mut Draw::new(1, Concern::Faults, 0));
         assert_eq!([of(1, 6), of(9, 2)], [vec![], vec![1, 2]]);

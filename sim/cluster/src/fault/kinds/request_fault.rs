@@ -1,4 +1,4 @@
-//! One request of a process, singled out by its number.
+//! One request of a process, selected by its number.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::fault::parameters::{between, counted_from_1, every_resource, paramete
 use crate::fault::process_down::{INITIALIZING, take_down};
 use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
-/// What befalls the request.
+/// The effect on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestEffect {
     /// It is refused with 403.
     Forbidden,
-    /// It is refused with 429, to be sent again after a second.
+    /// It is refused with 429, to be retried after a second.
     TooManyRequests,
     /// It is refused with etcd's raw 500, before anything is written.
     ServerError,
@@ -38,36 +38,35 @@ pub enum RequestEffect {
     ReplyLost,
     /// A write ends with `error`, and etcd commits it `after` later as it was sent, if its object has not changed.
     LateCommit,
-    /// It reaches its server after `after`, or once other clients have written its object `writes` times; its caller waits as long as it
-    /// does.
+    /// It reaches its server after `after`, or once other clients have written its object `writes` times; its caller waits until then.
     Late,
-    /// It reaches its server as one that is `late` does, but its connection breaks at once, and its caller continues.
+    /// It reaches its server late, as with `late`, but its connection breaks at once, and its caller continues.
     LateAfterReset,
-    /// It is executed at once; its answer gets back after `after`, or once other clients have written its object `writes` times.
+    /// It is executed at once; its answer arrives after `after`, or once other clients have written its object `writes` times.
     ReplyLate,
-    /// A read of whatever a cache has is answered by a server that has not seen the last `writes` changes of its object. Any other is not
-    /// touched, and none is where there is one server.
+    /// A read from a cache is answered by a server that has not seen the last `writes` changes of its object. Other requests are not
+    /// affected, and none is if there is only one server.
     Stale,
-    /// The process crashes before its server gets to it, and is down for `down`.
+    /// The process crashes before its server executes it, and is down for `down`.
     CrashBefore,
-    /// The process crashes right after it was executed, and is down for `down`.
+    /// The process crashes right after its execution, and is down for `down`.
     CrashAfter,
-    /// The process stands still for `down` as it sends it: it reaches its server when the process goes on.
+    /// The process is paused for `down` as it sends it: it reaches its server when the process resumes.
     PauseBefore,
-    /// The process stands still for `down` from its execution on.
+    /// The process is paused for `down` from its execution on.
     PauseAfter,
     /// The process is cut off from all others for `down` before it sends it.
     CutBefore,
-    /// The process is cut off from all others for `down` right after it was executed, before the answer leaves.
+    /// The process is cut off from all others for `down` right after its execution, before the answer leaves.
     CutAfter,
-    /// Somebody who never renews it takes the lease that the process holds as it sends it: the process loses it after its renew deadline,
-    /// and candidates can have it when it expires. Any other request is not touched.
+    /// Another process takes the lease that the process holds as it sends it, and never renews it: the process loses it after its renew
+    /// deadline, and candidates can have it when it expires. Other requests are not affected.
     LeaseTaken,
 }
 
 impl RequestEffect {
-    /// Those that a scenario draws from which names none, in the order of their declaration. The others are the faults `pause`,
-    /// `partition` and `leader-flaps` at a request, which by themselves are drawn by time.
+    /// The effects that a scenario draws from if it names none, in the order of their declaration. The others are the faults `pause`,
+    /// `partition` and `leader-flaps` at a request, which are otherwise drawn by time.
     pub const DRAWN: [Self; 13] = [
         Self::Forbidden,
         Self::TooManyRequests,
@@ -84,7 +83,7 @@ impl RequestEffect {
         Self::CrashAfter,
     ];
 
-    /// As plans write it.
+    /// The name in plans.
     pub fn name(self) -> &'static str {
         match self {
             Self::Forbidden => "forbidden",
@@ -108,7 +107,7 @@ impl RequestEffect {
         }
     }
 
-    /// Whether something begins with the request and lasts for a while.
+    /// Whether the effect begins with the request and lasts for a while.
     pub fn lasts(self) -> bool {
         matches!(
             self,
@@ -123,7 +122,7 @@ impl RequestEffect {
     }
 }
 
-/// Which requests are counted.
+/// The requests that are counted, by verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestVerb {
@@ -179,22 +178,22 @@ resolves_to_itself! {
 parameters! {
     /// One request of a process is refused, lost, late or stale, loses its answer, or its caller crashes, stops or is cut off at it.
     pub struct RequestFault / RequestFaultDraft {
-        /// Whose requests are counted, for each process by itself.
+        /// Processes whose requests are counted, for each process separately.
         process: Target = target("one:*"),
-        /// The verb that a matching request has, or any.
+        /// The verb of a matching request, or any.
         verb: RequestVerb = Choice::Is(RequestVerb::Any),
-        /// The plural of the type that they are about, or `*`.
+        /// The plural of the type that the requests are about, or `*`.
         resource: String = every_resource() => served,
-        /// Which of those that match, in the order in which they are sent, counting from 1 over the whole run.
+        /// The number of the request among those that match, in the order in which they are sent, counting from 1 over the whole run.
         nth: u32 = Choice::Between(1, 40) => counted_from_1("requests"),
-        /// The one thing that happens to the request.
+        /// The effect on the request.
         effect: RequestEffect = Choice::OneOf(RequestEffect::DRAWN.to_vec()),
-        /// How long it is late, or until the error comes.
+        /// The time by which it is late, or until the error comes.
         after: Span = between(Span::millis(1), Span::secs(34)),
-        /// A late request or answer arrives, at the latest, once other clients have written the same object so many times; 0 = their writes
-        /// do not count. A stale answer lacks so many changes, at least one.
+        /// The number of writes of the same object by other clients after which a late request or answer arrives at the latest; 0 = their
+        /// writes do not count. Also the number of changes that a stale answer lacks, at least one.
         writes: u32 = Choice::Between(0, 2),
-        /// What the caller gets if its answer is lost or its write is committed late.
+        /// The caller's error if the answer is lost or the write is committed late.
         error: Failure = Choice::OneOf(vec![
             Failure::EtcdTimeout,
             Failure::LeaderChanged,
@@ -202,7 +201,8 @@ parameters! {
             Failure::ServerTimeout,
             Failure::Reset,
         ]),
-        /// How long the process is down if it crashes, or stands still, or is cut off; whoever takes its lease tries for so long.
+        /// The time for which the process is down if it crashes, or is paused, or is cut off; also the time for which another process tries
+        /// to take its lease.
         down: Span = between(Span::millis(100), Span::secs(10)),
     }
 }
@@ -269,7 +269,7 @@ impl Inject for RequestFault {
         }
     }
 
-    /// Only what lasts begins: everything else happens where the request is.
+    /// Starts only the lasting effects: all others happen where the request is.
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let Some(process) = injection.reached_by else { return Vec::new() };
         match self.effect {

@@ -12,10 +12,10 @@ use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{any, between, chance, parameters, target};
 use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
-/// Verbs that change something.
+/// The verbs of writes.
 const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
 
-/// What happens to some requests.
+/// An injected fault of some requests.
 #[derive(Debug)]
 struct Hit(ApiFault);
 
@@ -37,7 +37,7 @@ impl Effect for Hit {
     }
 }
 
-/// Which requests a fault hits.
+/// The requests that a fault hits.
 struct Requests<'a> {
     servers: &'a Target,
     clients: &'a Target,
@@ -61,7 +61,7 @@ impl Requests<'_> {
     }
 }
 
-/// Requests that end with an error, of which the next try may succeed.
+/// Requests that fail with an error, and whose next try may succeed.
 fn some_fail(clients: &Target) -> Blocks {
     Blocks::Requests { clients: clients.clone(), resource: "*".to_owned(), all: false }
 }
@@ -188,7 +188,7 @@ parameters! {
         client: Target = any(),
         /// The probability per write.
         chance: Probability = chance(0.001, 0.5),
-        /// What the caller gets.
+        /// The error that the caller gets.
         error: Failure = Choice::OneOf(vec![
             Failure::EtcdTimeout,
             Failure::LeaderChanged,
@@ -196,7 +196,7 @@ parameters! {
             Failure::ServerTimeout,
             Failure::Reset,
         ]),
-        /// How long after the commit.
+        /// The time after the commit.
         after: Span = between(Span::millis(1), Span::secs(34)),
     }
 }
@@ -233,9 +233,9 @@ parameters! {
         client: Target = any(),
         /// The probability per write.
         chance: Probability = chance(0.001, 0.5),
-        /// What the caller gets.
+        /// The error that the caller gets.
         error: Failure = Choice::OneOf(vec![Failure::Timeout, Failure::EtcdTimeout, Failure::Reset]),
-        /// How long after the error.
+        /// The time after the error.
         after: Span = between(Span::millis(1), Span::secs(34)),
     }
 }
@@ -275,7 +275,7 @@ parameters! {
         client: Target = any(),
         /// The probability per write.
         chance: Probability = chance(0.005, 0.5),
-        /// Between the two executions.
+        /// The time between the two executions.
         gap: Span = between(Span::millis(1), Span::secs(30)),
     }
 }

@@ -11,7 +11,7 @@ parameters! {
     pub struct SandboxLost / SandboxLostDraft {
         /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
-        /// Which of its sandboxes, counted from 1 in the order of their age, and from the first one again after the last.
+        /// The number of the sandbox, counted from 1 in the order of their age, and after the last from the first again.
         nth: u32 = Choice::Between(1, 100) => counted_from_1("sandboxes"),
     }
 }

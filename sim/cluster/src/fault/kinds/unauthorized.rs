@@ -36,7 +36,7 @@ impl Inject for Unauthorized {
     }
 }
 
-/// Clients whose tokens are not accepted.
+/// Clients whose tokens are rejected.
 #[derive(Debug)]
 struct Rejected {
     fault: u32,

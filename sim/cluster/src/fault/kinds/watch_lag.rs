@@ -19,7 +19,7 @@ parameters! {
         server: Target = target("one:apiserver-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
-        /// How much later than without the fault a watch cache sees a change; with 0 nothing is late.
+        /// The additional time after which a watch cache sees a change; with 0 nothing is late.
         by: Span = between(Span::millis(1), Span::secs(30)),
     }
 }
@@ -48,7 +48,7 @@ impl Inject for WatchLag {
     }
 }
 
-/// A watch cache that lags by so much more.
+/// A watch cache with an additional lag.
 #[derive(Debug)]
 struct Lag {
     server: usize,

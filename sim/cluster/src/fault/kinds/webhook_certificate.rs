@@ -1,4 +1,4 @@
-//! Webhook servers whose certificate API servers do not accept.
+//! Webhook servers whose certificate API servers reject.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,18 +15,18 @@ use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 parameters! {
     /// API servers do not accept the certificate of webhook servers; open connections stay in use.
     pub struct WebhookCertificate / WebhookCertificateDraft {
-        /// Processes whose webhook servers have such a certificate, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhook servers have such a certificate, named by themselves or by their hosts; `*` is all that serve webhooks.
         process: Target = target("*"),
-        /// What is wrong with it.
+        /// The error of the certificate.
         problem: CertificateProblem = Choice::OneOf(vec![CertificateProblem::Expired, CertificateProblem::UnknownAuthority]),
     }
 }
 
-/// What is wrong with the certificate of a webhook server (K198).
+/// The error of a webhook server's certificate (K198).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CertificateProblem {
-    /// It is out of date, by the clock of the API server, since the fault began.
+    /// It has expired, by the clock of the API server, since the fault began.
     Expired,
     /// It was rotated, and the `caBundle` of the webhooks does not have its authority yet.
     UnknownAuthority,
@@ -57,7 +57,7 @@ impl Inject for WebhookCertificate {
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let cluster = injection.cluster;
         let certificate = match self.problem {
-            // The true time: servers whose clocks are behind go on to accept it.
+            // The true time: servers whose clocks are behind go on accepting it.
             CertificateProblem::Expired => {
                 let since = jiff::SignedDuration::from_micros(cluster.rt.now().as_micros().cast_signed());
                 Certificate::Expired { at: later(EPOCH, since) }

@@ -11,7 +11,7 @@ use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, chance, parameters, target};
 use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
-/// What happens to some calls.
+/// A fault of some calls.
 #[derive(Debug)]
 pub(super) struct Hit(pub(super) HookFault);
 
@@ -41,11 +41,11 @@ fn hit(injection: &Injection<'_>, servers: &Target, chance: Probability, failure
 parameters! {
     /// Some calls to webhooks take longer, up to and over their time-out.
     pub struct WebhookSlow / WebhookSlowDraft {
-        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve webhooks.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How much longer an affected call takes; beyond the `timeoutSeconds` of its webhook it counts as failed.
+        /// The additional time of an affected call; beyond the `timeoutSeconds` of its webhook it counts as failed.
         by: Span = between(Span::millis(100), Span::secs(15)),
     }
 }
@@ -73,7 +73,7 @@ impl Inject for WebhookSlow {
 parameters! {
     /// Some calls to webhooks are wrongly answered with a denial.
     pub struct WebhookDenies / WebhookDeniesDraft {
-        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve webhooks.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -103,7 +103,7 @@ impl Inject for WebhookDenies {
 parameters! {
     /// The webhook servers of processes do not answer, although the processes are alive.
     pub struct WebhookDown / WebhookDownDraft {
-        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve webhooks.
         process: Target = target("*"),
     }
 }
@@ -130,7 +130,7 @@ impl Inject for WebhookDown {
 parameters! {
     /// Some webhooks are called again for the same request, with the result of the first call.
     pub struct WebhookTwice / WebhookTwiceDraft {
-        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve webhooks.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),

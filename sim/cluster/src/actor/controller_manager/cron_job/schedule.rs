@@ -1,10 +1,10 @@
-//! When a CronJob is due.
+//! The times at which a CronJob is due.
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// The interval of a schedule such as `@every 1h30m`; `None` = it is of another form, or nothing.
+/// The interval of a schedule such as `@every 1h30m`; `None` = it has another form, or is zero.
 pub(super) fn every(schedule: &str) -> Option<Duration> {
     let mut rest = schedule.strip_prefix("@every")?.trim();
     let mut seconds: u64 = 0;
@@ -24,7 +24,7 @@ pub(super) fn every(schedule: &str) -> Option<Duration> {
     (seconds > 0 && seconds <= u64::from(u32::MAX)).then(|| Duration::from_secs(seconds))
 }
 
-/// The latest time that has come since the last one was served, if any, and how long it is until the next.
+/// The latest time that is due since the last one was served, if any, and the time left until the next.
 pub(super) fn due(every: Duration, last: Timestamp, now: Timestamp) -> (Option<Timestamp>, Duration) {
     let step = every.as_micros() as i64;
     let passed = (now.as_microsecond() - last.as_microsecond()).max(0);

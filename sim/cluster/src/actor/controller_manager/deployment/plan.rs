@@ -1,9 +1,9 @@
-//! How large the sets of a Deployment may be at a moment of a roll-out, as pure arithmetic.
+//! The permitted sizes of a Deployment's sets at each moment of a roll-out, as pure arithmetic.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// How many pods a set should have, and how many of them can be counted on.
+/// The desired number of pods of a set, and the number of them that are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) wanted: i32,
@@ -14,15 +14,15 @@ pub(super) struct Size {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) replicas: i32,
-    /// How many pods more than `replicas` there may be.
+    /// The number of pods allowed above `replicas`.
     pub(super) surge: i32,
-    /// How many of `replicas` may be missing.
+    /// The number of `replicas` that may be missing.
     pub(super) unavailable: i32,
-    /// The strategy is Recreate.
+    /// Whether the strategy is Recreate.
     pub(super) recreates: bool,
 }
 
-/// A number, or a share of `whole` in percent.
+/// An absolute number, or the given percentage of `whole`.
 pub(in super::super) fn share(value: &IntOrString, whole: i32, round_up: bool) -> i32 {
     match value {
         IntOrString::Int(count) => (*count).max(0),
@@ -44,7 +44,7 @@ impl Limits {
         let quarter = || IntOrString::String("25%".to_owned());
         let surge = share(&rolling.and_then(|rolling| rolling.max_surge.clone()).unwrap_or_else(quarter), replicas, true);
         let unavailable = share(&rolling.and_then(|rolling| rolling.max_unavailable.clone()).unwrap_or_else(quarter), replicas, false);
-        // With neither a roll-out could not begin.
+        // If both were 0, a roll-out could not begin.
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable.min(replicas) };
         if recreates {
             Self { replicas, surge: 0, unavailable: replicas, recreates }
@@ -54,7 +54,7 @@ impl Limits {
     }
 }
 
-/// How large the new set should be now; `new` = `None`: it has yet to be made.
+/// The size that the new set should have now; `new` = `None`: the set does not exist yet.
 pub(super) fn size_of_new(limits: &Limits, new: Option<Size>, old: &[Size]) -> i32 {
     let now = new.map_or(0, |new| new.wanted);
     if limits.recreates || now >= limits.replicas {
@@ -65,13 +65,13 @@ pub(super) fn size_of_new(limits: &Limits, new: Option<Size>, old: &[Size]) -> i
     if room <= 0 { now } else { now + room.min(limits.replicas - now) }
 }
 
-/// How large the old sets, oldest first, should be now.
+/// The sizes that the old sets, oldest first, should have now.
 pub(super) fn old_sizes(limits: &Limits, new: Size, old: &[Size]) -> Vec<i32> {
     let mut sizes: Vec<i32> = old.iter().map(|old| old.wanted).collect();
     let total = new.wanted + sizes.iter().sum::<i32>();
     let least = limits.replicas - limits.unavailable;
     let mut may_go = total - least - (new.wanted - new.available).max(0);
-    // Pods that are not available anyway go first.
+    // Pods that are not available go first.
     for (size, old) in sizes.iter_mut().zip(old) {
         let unhealthy = (*size - old.available).clamp(0, may_go.max(0));
         *size -= unhealthy;
@@ -89,7 +89,7 @@ pub(super) fn old_sizes(limits: &Limits, new: Size, old: &[Size]) -> Vec<i32> {
     sizes
 }
 
-/// What is to be said of a Deployment.
+/// The status of a Deployment.
 pub(super) fn status<'s>(
     deployment: &Deployment,
     new: Option<&'s ReplicaSet>,
@@ -142,8 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// The rules of a roll-out, whatever the order in which pods become available: never more pods than replicas and surge,
-        /// never fewer available ones than allowed, and an end with the new set alone.
+        /// The rules of a roll-out, in whatever order pods become available: never more pods than replicas plus surge, never fewer
+        /// available ones than allowed, and at the end only the new set is left.
         #[test]
         fn a_roll_out_stays_within_its_bounds_and_ends(
             replicas in 1..30i32, surge in 0..10i32, unavailable in 0..10i32, quick in proptest::collection::vec(0..5i32, 1..40),

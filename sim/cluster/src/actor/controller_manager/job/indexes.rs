@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Reads a list of indexes; what is no index is left out.
+/// Reads a list of indexes; invalid parts are left out.
 pub(super) fn parse(text: &str) -> BTreeSet<i32> {
     let mut indexes = BTreeSet::new();
     for part in text.split(',') {

@@ -1,4 +1,4 @@
-//! What a Job wants done next, from its status and from what is known of its pods.
+//! The next work for a Job, from its status and from what is known of its pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use super::super::names::JOB_INDEX;
 use super::super::view::{Phase, label, uid_of};
 use super::{indexes, is_tracked};
 
-/// What is to be done for a Job.
+/// The work to do for a Job.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// The pods to make, each with its index in an Indexed Job.
     pub(super) create: Vec<Option<i32>>,
     pub(super) delete: Vec<Arc<Pod>>,
-    /// The pods to let go once the status is written.
+    /// The pods whose finalizer is to be removed once the status is written.
     pub(super) untrack: Vec<Arc<Pod>>,
     pub(super) status: JobStatus,
-    /// Whether the status says more than how many pods are there.
+    /// Whether the status says more than the number of pods that exist.
     pub(super) counts: bool,
-    /// All pods that succeeded and failed, counted or not.
+    /// The numbers of all pods that succeeded and that failed, counted or not.
     pub(super) succeeded: i32,
     pub(super) failed: i32,
-    /// Something is due then.
+    /// The time after which the Job is to be looked at again.
     pub(super) look_again: Option<Duration>,
-    /// The Job has been over for long enough.
+    /// Whether the Job ended long enough ago.
     pub(super) expired: bool,
 }
 
-/// When a Job ended, if it has.
+/// The time at which a Job ended, if it has.
 fn ended_at(status: &JobStatus) -> Option<Timestamp> {
     let ends = |condition: &&JobCondition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True";
     let condition = status.conditions.iter().flatten().find(ends)?;
@@ -46,7 +46,7 @@ pub(super) fn ends(status: &JobStatus) -> bool {
     ended_at(status).is_some()
 }
 
-/// Why a Job is over.
+/// The outcome of a Job that is over.
 enum Verdict {
     Complete,
     Failed(&'static str),
@@ -115,7 +115,7 @@ fn count<'m>(status: &mut JobStatus, plan: &mut Plan, members: impl Iterator<Ite
                     done.extend(index_of(pod));
                     succeeded.insert(uid.to_owned());
                 }
-                // One that terminates will not succeed, or nobody will know.
+                // A terminating pod counts as failed, since its success might never be seen.
                 Phase::Failed => drop(failed.insert(uid.to_owned())),
                 _ if member.view.terminating => drop(failed.insert(uid.to_owned())),
                 _ => continue,
@@ -147,7 +147,7 @@ fn index_of(pod: &Pod) -> Option<i32> {
     label(pod, JOB_INDEX)?.parse().ok()
 }
 
-/// Whether the Job is over, but for its pods.
+/// The verdict on a Job that is over, except that pods may still be running.
 fn judge<'m>(
     spec: &JobSpec,
     plan: &mut Plan,
@@ -168,13 +168,13 @@ fn judge<'m>(
     let complete = match (completed, spec.completions) {
         (Some(completed), completions) => completed.len() as i32 >= completions.unwrap_or(1),
         (None, Some(completions)) => plan.succeeded >= completions,
-        // The first that succeeds says that the work is done; the others finish theirs.
+        // The first pod that succeeds shows that the work is done; the others finish theirs.
         (None, None) => plan.succeeded > 0 && !members.any(|member| member.view.active()),
     };
     complete.then_some(Verdict::Complete)
 }
 
-/// As many active pods as the Job wants.
+/// Brings the number of active pods to what the Job wants.
 fn manage(spec: &JobSpec, plan: &mut Plan, active: &[&Member], terminating: i32, completed: Option<&BTreeSet<i32>>) {
     if spec.suspend == Some(true) {
         return;
@@ -188,7 +188,7 @@ fn manage(spec: &JobSpec, plan: &mut Plan, active: &[&Member], terminating: i32,
         (None, None) => parallelism,
     };
     if count > wanted {
-        // Those that have come least far go first.
+        // Pods that have made the least progress go first.
         let mut surplus: Vec<&&Member> = active.iter().collect();
         surplus.sort_by_key(|member| (member.view.scheduled, member.view.phase, member.view.ready));
         plan.delete = surplus.into_iter().take((count - wanted) as usize).map(|member| member.pod.clone()).collect();
@@ -226,13 +226,13 @@ fn end(status: &mut JobStatus, verdict: &Verdict, now: Timestamp) {
     }
 }
 
-/// How long until `seconds` after `start`; `None` = it has passed.
+/// The time left until `seconds` after `start`; `None` = it has passed.
 fn until(start: Timestamp, seconds: i64, now: Timestamp) -> Option<Duration> {
     let left = SignedDuration::from_secs(seconds) - now.duration_since(start);
     Duration::try_from(left).ok().filter(|left| !left.is_zero())
 }
 
-/// Cut to whole seconds, as the wire format has them.
+/// Truncates to whole seconds, as in the wire format.
 fn whole(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

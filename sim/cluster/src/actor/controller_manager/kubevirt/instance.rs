@@ -1,4 +1,4 @@
-//! Instances: their pods, and what is said of them.
+//! Instances: their pods and their status.
 
 use std::sync::Arc;
 
@@ -29,11 +29,11 @@ pub(in super::super) struct Instances {
     pub(in super::super) migrations: StoreReader<VirtualMachineInstanceMigration>,
 }
 
-/// The pods of an instance by what they are.
+/// The pods of an instance by role.
 struct Pods {
-    /// The one it runs in.
+    /// The pod that the instance runs in.
     main: Option<Member>,
-    /// All its other pods, such as the target of a migration, or the source after one.
+    /// All other pods, such as the target of a migration, or its source after the move.
     others: Vec<Member>,
 }
 
@@ -57,7 +57,7 @@ impl Pods {
     }
 }
 
-/// The migration that a pod is the target of.
+/// The name of the migration that a pod is the target of.
 fn annotated(pod: &Pod) -> Option<&str> {
     pod.metadata.annotations.as_ref()?.get(MIGRATION_ANNOTATION).map(String::as_str)
 }
@@ -113,7 +113,7 @@ impl Instances {
             instance.status = Some(status.clone());
             self.shared.write_status(item, instance).await?;
         }
-        // The instance comes first: what its pods are follows from its status.
+        // The instance is written first: the roles of its pods follow from its status.
         if let (Some(migration), Some(phase)) = (current, said) {
             self.say(migration, phase).await?;
         }
@@ -176,7 +176,7 @@ impl Instances {
         Ok(said.filter(|said| phase_of(migration) != Some(said)))
     }
 
-    /// Deletes pods that belong neither to the instance as it is nor to `current`.
+    /// Deletes pods that belong neither to the current instance nor to `current`.
     async fn delete_left_over(
         &self,
         item: &Item,
@@ -188,14 +188,14 @@ impl Instances {
         let is_target = |other: &&Member| name.is_some() && annotated(&other.pod) == name && !other.view.ended();
         let left: Vec<Arc<Pod>> =
             pods.others.iter().filter(|other| !is_target(other) && !other.view.terminating).map(|other| other.pod.clone()).collect();
-        // What an old state of the instance takes for a pod too many may be the one that it has moved to.
+        // A pod that looks surplus in a stale state of the instance may be the one that it has moved to.
         if left.is_empty() || !self.is_current(instance).await? {
             return Ok(());
         }
         self.shared.delete_pods(item, &left).await
     }
 
-    /// An instance that is over: its pods go, and then it may go itself.
+    /// Handles an instance that is over: its pods are deleted, and then it may go.
     async fn end(
         &self,
         item: &Item,
@@ -206,7 +206,7 @@ impl Instances {
         waits: bool,
     ) -> Result<(), ApiError> {
         self.conclude(migrations, "Failed").await?;
-        // The object of a pod that has ended tells people why, for as long as its instance is there.
+        // The object of a pod that has ended shows operators the reason, as long as its instance exists.
         let goes = |member: &&Member| (terminating || !member.view.ended()) && !member.view.terminating;
         let going: Vec<Arc<Pod>> = pods.iter().filter(goes).map(|member| member.pod.clone()).collect();
         if !going.is_empty() && !waits {
@@ -221,7 +221,7 @@ impl Instances {
         ignore_not_found(self.shared.client.update(instance).await)
     }
 
-    /// Whether an instance is as this state of it says, by a quorum read. If not, its next state is about to be told.
+    /// Whether this state of the instance is the current one, by a quorum read. If not, the informer is about to report the next.
     async fn is_current(&self, instance: &VirtualMachineInstance) -> Result<bool, ApiError> {
         match self.shared.client.get::<VirtualMachineInstance>(&ObjectKey::of(instance)).await {
             Err(error) if error.is_not_found() => Ok(false),
@@ -229,7 +229,7 @@ impl Instances {
         }
     }
 
-    /// The pods of an instance by a quorum read: what ends with its last pod cannot be taken back.
+    /// The pods of an instance by a quorum read: whatever ends with its last pod cannot be undone.
     async fn live_pods(&self, instance: &VirtualMachineInstance) -> Result<Pods, ApiError> {
         let list = self.shared.client.list::<Pod>(instance.metadata.namespace.as_deref(), instance.select_pods()).await?;
         Ok(Pods::sort(instance, list.items.into_iter().map(Member::of).collect()))
@@ -243,7 +243,7 @@ impl Instances {
         migrations
     }
 
-    /// Ends migrations that are not over.
+    /// Writes `phase` to the migrations that are not over.
     async fn conclude(&self, migrations: &[Arc<VirtualMachineInstanceMigration>], phase: &str) -> Result<(), ApiError> {
         for migration in migrations.iter().filter(|migration| !migration.status.as_ref().is_some_and(|status| status.is_final())) {
             self.say(migration, phase).await?;
@@ -269,12 +269,13 @@ fn phase(main: &Member) -> &'static str {
     }
 }
 
-/// What a guest has to shut down, unless its instance says otherwise.
+/// The time in seconds that a guest has to shut down, unless its instance says otherwise.
 const DEFAULT_GRACE: i64 = 30;
-/// What the grace of a pod exceeds that of the guest by: twice 15 s, one each for whoever should have ended the guest before.
+/// The seconds by which a pod's grace exceeds that of the guest: twice 15 s, one each for the components that should have ended the guest
+/// before.
 const PADDING: i64 = 30;
 
-/// A pod for an instance: its first one, or the target of a migration from a node.
+/// A pod for an instance: its first one, or the target of a migration away from a node.
 fn pod(instance: &VirtualMachineInstance, migration: Option<(&str, Option<&str>)>) -> Pod {
     let (meta, spec) = (&instance.metadata, &instance.spec);
     let (name, uid) = (meta.name.as_deref().unwrap_or(""), meta.uid.as_deref().unwrap_or(""));

@@ -1,4 +1,4 @@
-//! VMs: whether there should be an instance.
+//! VMs: whether each should have an instance.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(in super::super) struct Machines {
     pub(in super::super) instances: StoreReader<VirtualMachineInstance>,
 }
 
-/// What is to be done about the instance of a VM.
+/// The step to take for the instance of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Start,
@@ -52,7 +52,7 @@ impl Machines {
             self.shared.forget(item);
             return Ok(());
         };
-        // Somebody else's instance of this name stands in the way until it is gone.
+        // An instance of this name with another owner is in the way until it is gone.
         let uid = machine.metadata.uid.clone();
         let owned = |instance: &Arc<VirtualMachineInstance>| {
             instance.metadata.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == uid.as_ref())
@@ -97,7 +97,7 @@ impl Machines {
     async fn report(&self, item: &Item, machine: &VirtualMachine, instance: Option<&VirtualMachineInstance>) -> Result<(), ApiError> {
         let known = machine.status.clone().unwrap_or_default();
         let runs = instance.and_then(|instance| instance.status.as_ref()?.phase.as_deref()) == Some("Running");
-        // Of a VM that never had an instance that is not said: one that runs once is started by that.
+        // Stays unset for a VM that never had an instance: that is what lets a VM that runs once start.
         let created = if instance.is_some() { Some(true) } else { known.created.map(|_| false) };
         let ready = (instance.is_some() || known.ready.is_some()).then_some(runs);
         let status = VirtualMachineStatus { created, ready, rest: known.rest.clone() };
@@ -110,7 +110,7 @@ impl Machines {
     }
 }
 
-/// The instance of a VM.
+/// Builds the instance of a VM.
 fn start(machine: &VirtualMachine) -> VirtualMachineInstance {
     let template = machine.spec.template.as_ref();
     let own = template.and_then(|template| template.metadata.as_ref());

@@ -1,4 +1,4 @@
-//! What a live migration does next.
+//! The next step of a live migration.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use super::super::view::ready_since;
 /// A step of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    /// Nothing can be done now.
+    /// There is nothing to do now.
     Wait,
     /// Make the target pod.
     Start,
-    /// The target pod is there, and not yet ready.
+    /// The target pod exists, and is not yet ready.
     Prepare,
-    /// The guest is on its way, and has arrived after this.
+    /// The guest is moving, and arrives after this time.
     WaitFor(Duration),
     /// The guest runs in the target pod.
     Done,
-    /// The target pod has ended, or will.
+    /// The target pod has ended, or is terminating.
     Fail,
 }
 
-/// What `migration`, the one of an instance that is not over, does next. `target` is its pod; it takes `takes` once that is ready.
+/// The next step of `migration`, the unfinished one of an instance. `target` is its pod; the move takes `takes` once that pod is ready.
 pub(super) fn step(
     status: &VirtualMachineInstanceStatus,
     migration: &VirtualMachineInstanceMigration,
@@ -34,7 +34,7 @@ pub(super) fn step(
     now: Timestamp,
     takes: Duration,
 ) -> Move {
-    // What the instance says is decided; the migration may not have been told.
+    // The status of the instance decides; the migration may not show it yet.
     let recorded = status.migration_state.as_ref().filter(|state| state.migration_uid == migration.metadata.uid);
     if let Some(state) = recorded.filter(|state| state.completed == Some(true)) {
         return if state.failed == Some(true) { Move::Fail } else { Move::Done };

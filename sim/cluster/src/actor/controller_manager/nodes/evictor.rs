@@ -1,9 +1,9 @@
-//! Taint eviction: pods leave nodes with a NoExecute taint when they do not bear it any longer (K §6.2, K136).
+//! Taint eviction: pods are evicted from nodes with a NoExecute taint that they do not tolerate, or no longer (K §6.2, K136).
 //!
 //! ```text
 //!   Nodes, pods (informers) ─► Inbox ─► planned: name of the pod, since when, until when ─► GET, PATCH DisruptionTarget, DELETE by name
 //! ```
-//! Work is kept by the name of a pod, and the DELETE names no UID: a pod that took the name a moment ago goes in the place of its
+//! Work is kept by the name of a pod, and the DELETE names no UID: a pod that took the name a moment ago is deleted in place of its
 //! predecessor (K144).
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,11 +28,11 @@ use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
 use crate::cluster::Cluster;
 use crate::node::taints::{NO_EXECUTE, taints_of, tolerates, tolerations_of};
 
-/// How often an eviction is tried, and how long after each other.
+/// The number of tries of an eviction, and the time between them.
 const TRIES: u32 = 5;
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Something to look at again.
+/// An object to look at again.
 enum News {
     Node(String),
     Pod(ObjectKey),
@@ -43,11 +43,11 @@ struct Content {
     /// The NoExecute taints of the nodes that have some.
     taints: BTreeMap<String, Arc<[Taint]>>,
     news: VecDeque<News>,
-    /// When each eviction was planned, and when it is due.
+    /// The times at which each eviction was planned and is due.
     planned: BTreeMap<ObjectKey, (SimTime, SimTime)>,
 }
 
-/// What the informers have told, as far as it matters.
+/// The relevant changes that the informers have reported.
 pub(super) struct Inbox {
     content: Mutex<Content>,
     bell: Notify,
@@ -98,7 +98,7 @@ impl Inbox {
     }
 }
 
-/// How long a pod bears these taints.
+/// The time for which a pod tolerates these taints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bears {
     ForEver,
@@ -114,7 +114,7 @@ fn bears(pod: &Pod, taints: &[Taint]) -> Bears {
     shortest.map_or(Bears::ForEver, |seconds| Bears::For(Duration::from_secs(seconds.max(0).unsigned_abs())))
 }
 
-/// The controller: plans evictions by what its [`Inbox`] tells, and carries out those that are due.
+/// The controller: plans evictions from its [`Inbox`], and carries out those that are due.
 pub(super) struct Evictor {
     cluster: Arc<Cluster>,
     writer: Writer,
@@ -173,7 +173,7 @@ impl Evictor {
         match bears(&pod, &taints) {
             Bears::ForEver => {}
             Bears::For(Duration::ZERO) => drop(content.planned.insert(key, (now, now))),
-            // What is planned stays planned as it was.
+            // An eviction that is already planned stays as it is.
             Bears::For(time) => drop(content.planned.entry(key).or_insert((now, now + time))),
         }
     }
@@ -187,7 +187,7 @@ impl Evictor {
             due
         };
         for key in due {
-            // Who is already leaving need not be told again.
+            // A pod that is already terminating needs no eviction.
             if self.pods.get(&key).is_some_and(|pod| pod.metadata.deletion_timestamp.is_none()) {
                 let writer = self.writer.clone();
                 self.spawner.begin(async move { evict(&writer, &key).await });

@@ -1,7 +1,7 @@
-//! What the node lifecycle controller remembers of a node: when it last saw a sign of life (K §6.1).
+//! The node lifecycle controller's memory of a node: when it last saw a sign of life (K §6.1).
 //!
-//! It is the controller's own moment of seeing that counts, not the time that is written in a lease or a status; and it sees only at its
-//! scans.
+//! Only the moment at which the controller itself sees a change counts, not the time written in a lease or a status; and it sees changes
+//! only at its scans.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use sim_config::time::SimTime;
 
 use crate::node::heartbeat::SEEN_AFTER;
 
-/// How often the controller looks at all nodes (`--node-monitor-period`).
+/// The interval at which the controller looks at all nodes (`--node-monitor-period`).
 pub(super) const SCANS_EVERY: Duration = Duration::from_secs(5);
 
-/// The moments at which one life of the controller scans.
+/// The times at which one life of the controller scans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scans {
     begun: SimTime,
@@ -40,15 +40,15 @@ impl Scans {
 /// The signs of life of a node as the informers show them at a scan.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signs {
-    /// When its lease says that it was renewed.
+    /// The renewal time of its lease.
     pub(super) renewed: Option<MicroTime>,
-    /// When its condition Ready was posted.
+    /// The heartbeat time of its condition Ready.
     pub(super) posted: Option<Time>,
-    /// Renewals that were not sent although they took place.
+    /// Renewals that took place but were not sent.
     pub(super) unsent: [Option<SimTime>; 2],
 }
 
-/// When the controller last saw a sign of life of one node, and what it compares the next ones with.
+/// The time at which the controller last saw a sign of life of one node, and the values that it compares the next ones with.
 #[derive(Clone, Debug)]
 pub(super) struct Health {
     heard: SimTime,
@@ -57,18 +57,18 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Of a node that is seen for the first time, which counts as a sign of life.
+    /// The health of a node that is seen for the first time, which counts as a sign of life.
     pub(super) fn first(now: SimTime, signs: Signs) -> Self {
         Self { heard: now, renewed: signs.renewed, posted: signs.posted }
     }
 
-    /// Takes in what a scan sees.
+    /// Takes in the result of a scan.
     pub(super) fn look(&mut self, now: SimTime, signs: Signs, scans: Scans) {
         if signs.renewed > self.renewed || signs.posted != self.posted {
             self.heard = now;
         }
         (self.renewed, self.posted) = (signs.renewed.or(self.renewed.take()), signs.posted);
-        // The scan that would have seen a renewal may have been left out, as those are at which all is well.
+        // The scan that would have seen a renewal may have been skipped, as scans are while all nodes are healthy.
         for renewal in signs.unsent.into_iter().flatten() {
             let seen = scans.at_or_after(renewal + SEEN_AFTER);
             if seen <= now {
@@ -82,7 +82,7 @@ impl Health {
         now >= self.heard + grace
     }
 
-    /// Counts as a sign of life.
+    /// Counts `now` as a sign of life.
     pub(super) fn forgive(&mut self, now: SimTime) {
         self.heard = now;
     }
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn a_renewal_that_was_not_sent_counts_when_a_scan_would_have_seen_it() {
         let (scans, mut health) = (Scans::since(at(0)), Health::first(at(0), renewed(1)));
-        // Nobody looked for an hour. The last renewal before the silence was at 3 592 s; the scan at 3 595 s would have seen it.
+        // There was no scan for an hour. The last renewal before the silence was at 3 592 s; the scan at 3 595 s would have seen it.
         health.look(at(3_600), unsent(3_592), scans);
         assert!(!health.is_silent(at(3_640), GRACE) && health.is_silent(at(3_645), GRACE));
-        // Only the one before has been seen.
+        // Only the renewal before the last one was seen.
         let mut health = Health::first(at(0), renewed(1));
         let signs = Signs { unsent: [None, Some(at(3_586))], ..renewed(1) };
         health.look(at(3_595), signs, scans);

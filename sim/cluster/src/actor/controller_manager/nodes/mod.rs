@@ -1,8 +1,8 @@
-//! The node lifecycle controller: finds out which nodes are silent, says so, and keeps pods away from them (K §6.1, K136).
+//! The node lifecycle controller: finds silent nodes, marks them, and keeps pods away from them (K §6.1, K136).
 //!
 //! ```text
 //!   leases, Nodes (informers) ─► scan, each 5 s ─► Ready=Unknown after the grace, pods Ready=False
-//!   heartbeats that nobody sends ──┘            └► taints NoSchedule at once, NoExecute at the pace of the zone ─► Evictor
+//!   heartbeats that are not sent ──┘            └► taints NoSchedule at once, NoExecute at the pace of the zone ─► Evictor
 //! ```
 //! It scans only while some node is not quietly healthy. Kubernetes taints a moment after a Node has changed; here the next scan does it,
 //! up to 5 s later. A node without a condition Ready has a minute to post one.
@@ -41,9 +41,9 @@ use crate::rt::ProcessId;
 
 /// The name of the index of pods by their node.
 pub(super) const BY_NODE: &str = "node";
-/// How long a node may take to post its first condition.
+/// The time that a node may take to post its first condition.
 const STARTUP_GRACE: Duration = Duration::from_secs(60);
-/// The labels that make a zone.
+/// The labels that define a zone.
 const ZONE: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// The part that listens before the informers start.
@@ -62,7 +62,7 @@ impl Ears {
         }));
         let rings = bell.clone();
         informers.tell::<Node>(move |_| rings.notify_one());
-        // Leases are only looked up: an informer of them has to be wanted, and nobody is told.
+        // Leases are only looked up: the index requests their informer, and no callback is needed.
         informers.index::<Lease>(Index::new(BY_NODE, |_, _| {}));
         Self { bell, inbox }
     }
@@ -90,19 +90,19 @@ impl Ears {
     }
 }
 
-/// When this life of the process began, and how long a node may be silent in it.
+/// The start of this life of the process, and the time for which a node may be silent in it.
 #[derive(Clone, Copy)]
 pub(super) struct Life {
     pub(super) begun: SimTime,
     pub(super) grace: Duration,
 }
 
-/// What one life remembers.
+/// The memory of one life.
 #[derive(Default)]
 struct Memory {
     health: BTreeMap<String, Health>,
     zones: Zones,
-    /// Nodes that wait for their NoExecute taint, and since when.
+    /// Nodes that wait for their NoExecute taint, and the time since which they wait.
     queue: BTreeMap<String, SimTime>,
 }
 
@@ -119,13 +119,13 @@ struct NodeLifecycle {
     memory: Mutex<Memory>,
 }
 
-/// What the condition Ready of a node says.
+/// The value of the condition Ready of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ready {
     True,
     False,
     Unknown,
-    /// The Node has no such condition yet: it is tainted as one that is unreachable.
+    /// The Node has no such condition yet: it is tainted as unreachable.
     Never,
 }
 
@@ -143,7 +143,7 @@ impl Ready {
         }
     }
 
-    /// The key of the taints that follow from it.
+    /// The key of the taints that follow from this value.
     fn taint(self) -> Option<&'static str> {
         match self {
             Ready::True => None,
@@ -162,7 +162,7 @@ fn zone_of(node: &Node) -> String {
     format!("{}/{}", label(ZONE[0]), label(ZONE[1]))
 }
 
-/// Which of the two taints of this effect a node has.
+/// The one of the two taints of this effect that a node has.
 fn tainted(node: &Node, effect: &str) -> Option<&'static str> {
     let has = |key: &&'static str| taints_of(node).iter().any(|taint| taint.key == *key && taint.effect == effect);
     [NOT_READY, UNREACHABLE].into_iter().find(|key| has(key))
@@ -183,7 +183,7 @@ impl NodeLifecycle {
         }
     }
 
-    /// Whether a scan would find nothing, now and for as long as nobody says anything.
+    /// Whether a scan would find nothing, now and until a change is reported.
     fn all_is_well(&self) -> bool {
         let mut well = true;
         self.nodes.for_each(|node| {
@@ -207,7 +207,7 @@ impl NodeLifecycle {
                 Ok(())
             }
         };
-        // What fails is tried again at the next scan.
+        // Failed writes are retried at the next scan.
         let _ = batch::all(silent.len(), tell).await;
         for (name, node) in told.into_inner() {
             if let Some(slot) = nodes.iter_mut().find(|known| name_of(known) == name) {
@@ -221,7 +221,7 @@ impl NodeLifecycle {
             let node = &nodes[*place];
             async move {
                 let result = self.writer.retaint(node, add, remove).await;
-                // One that failed queues up for another turn.
+                // A node whose write failed stays in the queue.
                 if result.is_ok() && add.iter().any(|(_, effect)| *effect == NO_EXECUTE) {
                     self.memory.lock().queue.remove(name_of(node));
                 }
@@ -231,7 +231,7 @@ impl NodeLifecycle {
         let _ = batch::all(changes.len(), change).await;
     }
 
-    /// Takes the signs of life in. Returns the places of the nodes that have newly been silent for too long.
+    /// Takes in the signs of life. Returns the indices of the nodes that have newly been silent for too long.
     fn listen(&self, nodes: &[Arc<Node>], now: SimTime) -> Vec<usize> {
         let mut memory = self.memory.lock();
         let there: BTreeSet<&str> = nodes.iter().map(|node| name_of(node)).collect();
@@ -268,7 +268,7 @@ impl NodeLifecycle {
         silent
     }
 
-    /// Pods of nodes that are not ready are not ready.
+    /// Marks the pods of nodes that are not ready as not ready.
     async fn mark_pods(&self, nodes: &[Arc<Node>]) {
         let mut pods = Vec::new();
         for node in nodes.iter().filter(|node| matches!(Ready::of(node), Ready::False | Ready::Unknown)) {
@@ -282,7 +282,7 @@ impl NodeLifecycle {
         let _ = batch::all(pods.len(), |index| self.writer.set_pod_unready(&pods[index])).await;
     }
 
-    /// Which taints which nodes get and lose, by their places.
+    /// The taints that each node gets and loses, with the nodes given by index.
     fn plan_taints(&self, nodes: &[Arc<Node>], now: SimTime) -> Vec<Retaint> {
         let mut memory = self.memory.lock();
         let Memory { health, zones, queue } = &mut *memory;
@@ -322,7 +322,7 @@ impl NodeLifecycle {
             }
             changes.push((place, add, remove));
         }
-        // Who has waited longest comes first.
+        // The node that has waited longest comes first.
         let mut turn: Vec<(SimTime, usize)> =
             nodes.iter().enumerate().filter_map(|(place, node)| Some((*queue.get(name_of(node))?, place))).collect();
         turn.sort_unstable();
@@ -339,5 +339,5 @@ impl NodeLifecycle {
     }
 }
 
-/// The place of a node, and the keys and effects of the taints that it gets and loses.
+/// The index of a node, and the keys and effects of the taints that it gets and loses.
 type Retaint = (usize, Vec<(&'static str, &'static str)>, Vec<(&'static str, &'static str)>);

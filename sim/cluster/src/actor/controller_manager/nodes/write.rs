@@ -1,4 +1,4 @@
-//! What the controllers of nodes write: the condition Ready, taints, and what becomes of pods.
+//! The writes of the node controllers: the condition Ready, taints, and the status and deletion of pods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::actor::ApiClient;
 use crate::env::SimEnv;
 use crate::node::taints::taints_of;
 
-/// How often a write that met a conflict is tried.
+/// The number of tries of a write that meets a conflict.
 const TRIES: u32 = 5;
 
-/// A client of the controller, and the environment whose wall clock dates what it writes.
+/// A client of the controller, and the environment whose wall clock dates its writes.
 #[derive(Clone)]
 pub(in super::super) struct Writer {
     pub(in super::super) client: ApiClient,
@@ -30,8 +30,8 @@ impl Writer {
         Time(Timestamp::from_second(wall.as_second()).unwrap_or(wall))
     }
 
-    /// Writes what `change` makes of a Node, or of the state that a conflict points to; nothing if `change` says so. Returns what is
-    /// stored.
+    /// Applies `change` to a Node, or after a conflict to its current state, and writes the result; writes nothing if `change` returns
+    /// false. Returns the stored Node.
     async fn change_node(&self, node: &Arc<Node>, status: bool, change: impl Fn(&mut Node) -> bool) -> Result<Arc<Node>, ApiError> {
         let mut base = node.clone();
         for _ in 1..TRIES {
@@ -51,7 +51,7 @@ impl Writer {
         if status { self.client.update_status(body).await } else { self.client.update(body).await }
     }
 
-    /// Nobody knows whether the node is ready; unless a conflict shows that it has said so meanwhile.
+    /// Sets the condition Ready to Unknown, unless a conflict shows that the node has posted meanwhile.
     pub(super) async fn set_unknown(&self, node: &Arc<Node>) -> Result<Arc<Node>, ApiError> {
         let posted = |node: &Node| {
             let conditions = node.status.as_ref()?.conditions.as_ref()?;
@@ -80,7 +80,7 @@ impl Writer {
         .await
     }
 
-    /// Adds these taints, and takes those with these keys and effects away.
+    /// Adds these taints, and removes those with these keys and effects.
     pub(super) async fn retaint(&self, node: &Arc<Node>, add: &[(&str, &str)], remove: &[(&str, &str)]) -> Result<Arc<Node>, ApiError> {
         let now = self.now();
         self.change_node(node, false, |node| {
@@ -102,7 +102,7 @@ impl Writer {
         .await
     }
 
-    /// The pod is not ready, because its node is not.
+    /// Marks the pod as not ready, because its node is not.
     pub(super) async fn set_pod_unready(&self, pod: &Arc<Pod>) -> Result<(), ApiError> {
         let mut base = pod.clone();
         for _ in 0..TRIES {
@@ -125,8 +125,8 @@ impl Writer {
 
     /// Patches the status of the pod with the UID of `pod`: a condition DisruptionTarget, and the phase if there is one.
     ///
-    /// A merge patch, which repeats the other conditions as they are in `pod`: kube-controller-manager's strategic merge patch names only
-    /// the one, and leaves alone what a kubelet has written meanwhile. No system under test reads conditions of pods.
+    /// A merge patch, which repeats the other conditions from `pod`: kube-controller-manager's strategic merge patch names only the one
+    /// condition, and leaves a kubelet's concurrent writes alone. No system under test reads conditions of pods.
     pub(in super::super) async fn disrupt(&self, pod: &Pod, reason: &str, phase: Option<&str>) -> Result<(), ApiError> {
         let mut conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
         conditions.retain(|condition| condition.type_ != "DisruptionTarget");
@@ -145,7 +145,7 @@ impl Writer {
         self.client.patch_status::<Pod>(&ObjectKey::of(pod), patch).await.map(drop)
     }
 
-    /// Deletes whatever pod has this name: no UID is named (K144). `grace` unset = the pod's own.
+    /// Deletes whichever pod has this name: the request names no UID (K144). `grace` unset = the pod's own.
     pub(in super::super) async fn delete_by_name(&self, key: &ObjectKey, grace: Option<i64>) -> Result<(), ApiError> {
         let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
         ignore_not_found(self.client.delete::<Pod>(key, options).await)

@@ -1,4 +1,4 @@
-//! How fast nodes are tainted so that their pods are evicted: slower the more of a zone is gone, and not at all when everything is (K
+//! The rate at which nodes are tainted so that their pods are evicted: slower the more of a zone is gone, and zero when everything is (K
 //! §6.1).
 
 use std::collections::BTreeMap;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use sim_config::time::SimTime;
 
-/// Between two nodes of a zone (`--node-eviction-rate` 0.1).
+/// The time between two nodes of a zone (`--node-eviction-rate` 0.1).
 const PACE: Duration = Duration::from_secs(10);
 /// The same in a large zone of which most is gone (`--secondary-node-eviction-rate` 0.01).
 const SLOW_PACE: Duration = Duration::from_secs(100);
-/// A zone with more nodes is large (`--large-cluster-size-threshold`).
+/// The number of nodes above which a zone is large (`--large-cluster-size-threshold`).
 const LARGE: usize = 50;
 
-/// How much of a zone is gone.
+/// The share of a zone that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disruption {
-    /// Fewer nodes than the others ask for, or none.
+    /// Less than the other states require, or none.
     Normal,
     /// 55 % or more (`--unhealthy-zone-threshold`), and more than two nodes.
     Partial,
@@ -35,7 +35,7 @@ impl Disruption {
         }
     }
 
-    /// Between two nodes; `None` = nobody is evicted.
+    /// The time between two nodes; `None` = nothing is evicted.
     fn pace(self, nodes: usize) -> Option<Duration> {
         match self {
             Disruption::Normal | Disruption::Full => Some(PACE),
@@ -48,18 +48,18 @@ impl Disruption {
 #[derive(Debug)]
 struct Zone {
     pace: Option<Duration>,
-    /// When a node was last let through.
+    /// The time at which a node was last tainted.
     last: Option<SimTime>,
 }
 
-/// What has become of the cluster as a whole.
+/// The state of the cluster as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whole {
     /// Some zone has a node that is ready.
     There,
-    /// Some zone has one again: nobody can be blamed for the time before.
+    /// Some zone has a ready node again: the silence before is not held against any node.
     Back,
-    /// No zone has one: it is rather the controller that is cut off, and nobody is evicted.
+    /// No zone has one: probably the controller is cut off, so nothing is evicted.
     Gone,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Zones {
 }
 
 impl Zones {
-    /// Takes in how many nodes of each zone are ready and how many are not.
+    /// Takes in the numbers of ready and not ready nodes of each zone.
     pub(super) fn count(&mut self, counts: BTreeMap<String, (usize, usize)>) -> Whole {
         self.zones.retain(|name, _| counts.contains_key(name));
         let gone = !counts.is_empty() && counts.values().all(|&(ready, lost)| Disruption::of(ready, lost) == Disruption::Full);
@@ -86,7 +86,7 @@ impl Zones {
         }
     }
 
-    /// Whether another node of the zone may be tainted now; if so it is taken to be.
+    /// Whether another node of the zone may be tainted now; if so, counts it as tainted.
     pub(super) fn take(&mut self, zone: &str, now: SimTime) -> bool {
         let Some(zone) = self.zones.get_mut(zone) else { return false };
         let Some(pace) = zone.pace.filter(|_| !self.gone) else { return false };
@@ -106,7 +106,7 @@ mod tests {
         counts.iter().map(|&(name, ready, lost)| (name.to_owned(), (ready, lost))).collect()
     }
 
-    /// How many nodes of zone `a` are let through in 1 000 s.
+    /// The number of nodes of zone `a` that are tainted in 1 000 s.
     fn through(counts: &[(&str, usize, usize)]) -> usize {
         let mut all = Zones::default();
         all.count(zones(counts));

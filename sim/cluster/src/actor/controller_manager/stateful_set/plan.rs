@@ -1,4 +1,4 @@
-//! What a StatefulSet wants done next, from what is known of its pods.
+//! The next work for a StatefulSet, from what is known of its pods.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::super::names::REVISION_LABEL;
 use super::super::replica_set::available_in;
 use super::super::view::{label, name_of};
 
-/// What is to be done for a set.
+/// The work to do for a set.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The revision that pods below the partition have.
@@ -22,11 +22,11 @@ pub(super) struct Plan {
     pub(super) create: Vec<(i64, bool)>,
     pub(super) delete: Vec<Arc<Pod>>,
     pub(super) status: StatefulSetStatus,
-    /// When a pod will have been ready for long enough.
+    /// The time until a pod has been ready for long enough.
     pub(super) available_in: Option<Duration>,
 }
 
-/// The name of the StatefulSet that a pod could be of, and its ordinal, by its name.
+/// The name of the StatefulSet that a pod could belong to, and its ordinal, taken from its name.
 pub(in super::super) fn place_of(pod: &Pod) -> Option<(&str, i64)> {
     let (set, ordinal) = name_of(pod).rsplit_once('-')?;
     Some((set, ordinal.parse().ok()?))
@@ -101,9 +101,9 @@ pub(super) fn plan(set: &StatefulSet, family: Option<&Family>, update: &str, now
     Plan { current, create, delete, status, available_in: next }
 }
 
-/// The rules by which a set goes on.
+/// The rules by which a set proceeds.
 struct Steps<'s> {
-    /// OrderedReady: one step at a time.
+    /// Whether the set is OrderedReady: one step at a time.
     ordered: bool,
     start: i64,
     partition: i64,
@@ -132,7 +132,7 @@ impl Steps<'_> {
                     }
                 }
                 Some(member) if member.view.ended() => {
-                    // Its successor comes when it is gone.
+                    // Its successor is made when it is gone.
                     if !member.view.terminating {
                         delete.push(member.pod.clone());
                     }
@@ -148,7 +148,7 @@ impl Steps<'_> {
         if ended {
             return;
         }
-        // The lowest that is not healthy is the one that may go although it is not.
+        // Of the pods that are not healthy, only the lowest may be deleted.
         let lowest_unhealthy = condemned.iter().filter(|(_, member)| !member.view.healthy()).map(|(ordinal, _)| *ordinal).min();
         for (ordinal, member) in condemned {
             if member.view.terminating {

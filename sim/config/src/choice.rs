@@ -35,14 +35,14 @@ pub enum Choice<T> {
     OneOf(Vec<T>),
 }
 
-/// A type of which a scenario can leave the value open.
+/// A type whose values a scenario can leave open.
 ///
 /// Enums of names need only an empty implementation: they have no ranges.
 pub trait Open: Clone + PartialOrd + 'static {
-    /// A literal and a range as examples for messages, and how an end of a range looks as a regular expression.
+    /// A range as an example for messages, and the form of an end of a range as a regular expression; `None` = there are no ranges.
     const RANGE: Option<RangeForm> = None;
 
-    /// Reads one end of a range; fails with a sentence that says what is wrong.
+    /// Parses one end of a range; the error is a sentence.
     fn end(text: &str) -> Result<Self, String> {
         Err(format!("`{text}` cannot be an end of a range"))
     }
@@ -58,7 +58,7 @@ pub trait Open: Clone + PartialOrd + 'static {
     }
 }
 
-/// How a type's ranges are written.
+/// The notation of a type's ranges.
 #[derive(Clone, Copy, Debug)]
 pub struct RangeForm {
     /// A range, for messages: `2s..8s`.
@@ -68,8 +68,7 @@ pub struct RangeForm {
 }
 
 impl<T: Open> Choice<T> {
-    /// Draws a value. It always takes one number of the stream, so that giving a value instead of a range does not shift what is drawn
-    /// after it.
+    /// Draws a value. Always takes one number of the stream, so that giving a value instead of a range does not shift later draws.
     pub fn draw(&self, draw: &mut Draw) -> T {
         let word = draw.u64();
         match self {
@@ -93,7 +92,7 @@ impl<T: Open> Choice<T> {
         }
     }
 
-    /// The values that are written: one, both ends of a range, or a list.
+    /// The values as written: one, both ends of a range, or a list.
     pub fn written(&self) -> Vec<&T> {
         match self {
             Choice::Is(value) => vec![value],
@@ -121,7 +120,7 @@ impl<T> From<T> for Choice<T> {
     }
 }
 
-/// Reads a range from the texts of its ends; the error says in a sentence what is wrong.
+/// Parses a range from the texts of its ends; the error is a sentence.
 fn range<T: Open>(low: &str, high: &str) -> Result<Choice<T>, String> {
     if let Some(high) = high.strip_prefix(['=', '.']) {
         return Err(format!("a range is written `{low}..{high}`; both ends are included"));
@@ -157,7 +156,7 @@ impl<'de, T: Open + Deserialize<'de>> Deserialize<'de> for Choice<T> {
 struct Form<T>(PhantomData<T>);
 
 impl<'de, T: Open + Deserialize<'de>> Form<T> {
-    /// Reads a literal, and keeps what the type itself has to say about it.
+    /// Parses a literal, and keeps the type's own error message.
     fn literal<E: de::Error>(self, found: Unexpected<'_>, value: impl Deserializer<'de, Error = decode::Error>) -> Result<Choice<T>, E> {
         T::deserialize(value).map(Choice::Is).map_err(|error| match error.into_what() {
             What::Unfit { expected, .. } => E::invalid_type(found, &Or::<T>(expected, PhantomData)),
@@ -168,7 +167,7 @@ impl<'de, T: Open + Deserialize<'de>> Form<T> {
     }
 }
 
-/// What a type expects, or a range, or a list.
+/// The expectation of a type, or a range, or a list.
 struct Or<T>(String, PhantomData<T>);
 
 impl<T: Open> de::Expected for Or<T> {
@@ -185,7 +184,7 @@ impl<'de, T: Open + Deserialize<'de>> Visitor<'de> for Form<T> {
     type Value = Choice<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The type itself knows best what its values look like.
+        // The type itself has the best description of its values.
         let expected = match T::deserialize(de::value::UnitDeserializer::<decode::Error>::new()).map_err(decode::Error::into_what) {
             Err(What::Unfit { expected, .. }) => expected,
             _ => "a value".to_owned(),

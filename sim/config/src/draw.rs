@@ -1,22 +1,22 @@
 //! Randomness: one ChaCha8 stream per concern, and counter-based draws per message.
 //!
-//! Nothing here depends on the platform: ChaCha8 is defined bit by bit, and the few transcendental functions come
-//! from the `libm` crate instead of the machine's library.
+//! Nothing here depends on the platform: ChaCha8 is specified bit by bit, and the few transcendental functions come from the `libm` crate
+//! instead of the machine's library.
 
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a stream of random numbers is for. Separate streams keep a change in one concern from shifting another.
+/// The purpose of a stream of random numbers. Separate streams keep a change in one concern from shifting another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Concern {
     /// Cluster shape and settings.
     Shape = 1,
-    /// Operations of the workload: which, when, on what.
+    /// Operations of the workload: kinds, times and objects.
     Workload = 2,
-    /// Faults of a plan: which, when, on whom, and when they heal.
+    /// Faults of a plan: kinds, times, targets, and their heals.
     Faults = 3,
     /// Message delays, one sub-stream per link.
     Link = 4,
@@ -24,13 +24,13 @@ pub enum Concern {
     CacheLag = 5,
     /// Choices inside the system under test, one sub-stream per incarnation of a process.
     Choices = 6,
-    /// Which ready task runs first.
+    /// The order of ready tasks.
     Interleaving = 7,
     /// UIDs and generated names.
     Names = 8,
     /// Choices of the world's own actors.
     World = 9,
-    /// What a guided search tries next.
+    /// Choices of a guided search.
     Search = 10,
 }
 
@@ -38,11 +38,11 @@ pub enum Concern {
 #[derive(Clone, Debug)]
 pub struct Draw(ChaCha8Rng);
 
-/// The words of one message's block: [`Draw::block`] always takes as many, whatever the reader uses.
+/// The number of words in the block of one message: [`Draw::block`] always takes as many, however many the reader uses.
 pub const BLOCK: usize = 4;
 
 impl Draw {
-    /// The stream of `concern` for `seed`; `index` tells apart sub-streams (links, processes).
+    /// The stream of `concern` for `seed`; `index` selects a sub-stream (link, process).
     pub fn new(seed: u64, concern: Concern, index: u64) -> Self {
         let mut key = [0u8; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -57,7 +57,7 @@ impl Draw {
         self.0.next_u64()
     }
 
-    /// The numbers of one message. The n-th call on a stream gives the same numbers whatever earlier ones were used for.
+    /// The numbers of one message. The n-th call on a stream gives the same numbers, however many of the earlier ones were used.
     #[inline]
     pub fn block(&mut self) -> [u64; BLOCK] {
         std::array::from_fn(|_| self.0.next_u64())
@@ -94,7 +94,7 @@ impl Draw {
     }
 }
 
-/// How many steps the table of [`exp`] has from 1 to 2.
+/// The number of steps in the table of [`exp`] from 1 to 2.
 const STEPS: usize = 64;
 
 /// The powers of 2 from 0 to 1 in steps of 1/64, correct to 14 digits.
@@ -112,16 +112,16 @@ const POWERS: [f64; STEPS] = {
 
 /// The exponential function for arguments from -700 to 700 (others count as the nearer of these), correct to 13 digits.
 ///
-/// A message takes several of these, and `libm`'s costs three times as much for digits that no delay has. Only
-/// additions, multiplications and a table: the same on every machine.
+/// A message takes several of these, and `libm`'s costs three times as much for digits that no delay has. It uses only additions,
+/// multiplications and a table: the same on every machine.
 #[inline]
 pub fn exp(x: f64) -> f64 {
-    /// Adding it leaves a number without a fraction.
+    /// Added to a number and subtracted again, it rounds that to an integer.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let x = x.clamp(-700.0, 700.0);
     let rounded = x * (STEPS as f64 * std::f64::consts::LOG2_E) + ROUND;
     let r = x - (rounded - ROUND) * (std::f64::consts::LN_2 / STEPS as f64);
-    // Its last bits count the steps.
+    // The last bits of `rounded` count the steps.
     let steps = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64;
     let power = f64::from_bits((((steps >> STEPS.ilog2()) + 1_023) as u64) << 52);
     let r2 = r * r;

@@ -1,4 +1,4 @@
-//! Turns what serde expected and what the file holds into words for people.
+//! Turns serde's expectations and the values of a file into words for people.
 
 use super::node::{Node, Value};
 
@@ -24,7 +24,7 @@ impl Language {
         if self == Language::Toml { "key" } else { "field" }
     }
 
-    /// What a value is, with the value if it is short.
+    /// The description of a value, with the value itself if it is short.
     pub fn found(self, node: &Node) -> String {
         match &node.value {
             Value::Null => "null".to_owned(),
@@ -37,7 +37,7 @@ impl Language {
         }
     }
 
-    /// Serde's name of what it wanted, in words.
+    /// The words for an expectation as serde names it.
     pub(super) fn expected(self, serde: &str) -> String {
         if let Some(count) = serde.strip_prefix("a tuple of size ").or_else(|| serde.strip_prefix("an array of length ")) {
             return format!("{count} elements");
@@ -62,7 +62,7 @@ impl Language {
             "i64" | "isize" | "i128" => "a whole number".to_owned(),
             "unit" | "unit struct" => "nothing".to_owned(),
             _ if serde.starts_with("struct ") || serde.starts_with("internally tagged enum ") => self.table().to_owned(),
-            // k8s-openapi names the type alone: `expected ObjectMeta`.
+            // k8s-openapi names only the type: `expected ObjectMeta`.
             _ if serde.starts_with(char::is_uppercase) && serde.chars().all(char::is_alphanumeric) => format!("{} ({serde})", self.table()),
             _ => serde.to_owned(),
         }
@@ -94,12 +94,12 @@ pub fn meant<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, name)| name)
 }
 
-/// The known name that is least unlike what was found, however unlike that is.
+/// The known name that is most similar to the one found, however different it is.
 pub fn nearest<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -> &'k str {
     known.into_iter().min_by_key(|known| strsim::levenshtein(known, found)).unwrap_or_default()
 }
 
-/// `did you mean …?`, or what there is to choose from.
+/// `did you mean …?`, or the names to choose from.
 pub fn advice(found: &str, known: &[&str], what: &str) -> String {
     if let Some(name) = meant(found, known) {
         return format!("did you mean `{name}`?");

@@ -1,8 +1,8 @@
-//! Tables whose key `kind` chooses what else they hold: faults, operations.
+//! Tables whose key `kind` decides their other keys: faults, operations.
 //!
-//! Serde's own internally tagged enums read the table into a buffer first and forget where its values stood. The enums declared
-//! here read `kind` first and the rest of the table straight into the chosen struct. They are written with `kind` first, so they read back
-//! from any format.
+//! Serde's internally tagged enums read the table into a buffer first and lose the places of its values. The enums declared here read
+//! `kind` first and the rest of the table directly into the chosen struct. They are written with `kind` first, so they read back from any
+//! format.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ pub trait Kinds: Sized {
     /// The name of this value's kind.
     fn kind(&self) -> &'static str;
 
-    /// Reads what a table of kind `kind` holds besides that key.
+    /// Reads the other keys of a table with this `kind`.
     fn decode<'de, A: MapAccess<'de>>(kind: &'static str, rest: A) -> Result<Self, A::Error>;
 }
 
@@ -41,13 +41,13 @@ pub fn deserialize<'de, K: Kinds, D: Deserializer<'de>>(deserializer: D) -> Resu
     deserializer.deserialize_struct(KIND_TABLE, &[KIND], Table(Closed(PhantomData)))
 }
 
-/// The kinds that one of several parties adds to an open set, of which only a table of functions is known.
+/// The kinds that one party adds to an open set, of which only a table of functions is known.
 pub struct OpenKinds<T> {
     /// Their names in a file.
     pub names: &'static [&'static str],
-    /// Reads what a table of the kind of this name holds besides the key `kind`.
+    /// Reads the other keys of a table whose `kind` has this name.
     pub decode: fn(&'static str, &mut dyn erased_serde::Deserializer<'_>) -> Result<T, erased_serde::Error>,
-    /// The JSON Schema of all of them: one that has `oneOf`.
+    /// The JSON Schema of all of them, with `oneOf`.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
@@ -72,7 +72,7 @@ impl<T> OpenKinds<T> {
     }
 }
 
-/// Reads a value of an open set from a table. `names`: all kinds; `of`: who knows the kind of a name.
+/// Reads a value of an open set from a table. `names`: all kinds; `of`: finds the party that has a name.
 pub fn deserialize_open<'de, T: 'static, D: Deserializer<'de>>(
     deserializer: D,
     names: &'static [&'static str],
@@ -96,7 +96,7 @@ pub fn deserialize_open<'de, T: 'static, D: Deserializer<'de>>(
     deserializer.deserialize_struct(KIND_TABLE, &[KIND], Table(Open { names, of }))
 }
 
-/// The schema of an open set: one of what each party adds.
+/// The schema of an open set: one of the kinds that the parties add.
 pub fn schema_of_open<'a, T: 'static>(generator: &mut SchemaGenerator, parties: impl IntoIterator<Item = &'a OpenKinds<T>>) -> Schema {
     let one_of = |mut schema: Schema| match schema.remove("oneOf") {
         Some(serde_json::Value::Array(kinds)) => kinds,
@@ -106,7 +106,7 @@ pub fn schema_of_open<'a, T: 'static>(generator: &mut SchemaGenerator, parties: 
     schemars::json_schema!({ "oneOf": kinds })
 }
 
-/// How the key `kind` of a table is understood.
+/// The meaning of the key `kind` of a table.
 trait Choose<'de>: Sized {
     type Value;
     fn names(&self) -> &'static [&'static str];
@@ -150,7 +150,7 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// What a kind without keys of its own holds.
+/// The content of a kind without other keys.
 #[doc(hidden)]
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -239,16 +239,16 @@ pub use crate::__input_kinds as kinds;
 
 /// A kind together with keys that every kind has, in one table: `kind = "partition"`, `at = "3s"`, `hosts = ["n1"]`.
 ///
-/// Use it in place of `#[serde(flatten)]`, which forgets where values stood. It reads only through [`crate`]: other formats
-/// cannot show one table to two types.
+/// Use it in place of `#[serde(flatten)]`, which loses the places of values. It reads only through [`crate`]: other formats cannot show one
+/// table to two types.
 
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(description = "a kind, and the keys that all kinds share")]
 pub struct With<C, K> {
-    /// What this kind holds.
+    /// The keys of this kind.
     #[serde(flatten)]
     pub kind: K,
-    /// What every kind holds.
+    /// The keys that every kind has.
     #[serde(flatten)]
     pub common: C,
 }
@@ -262,10 +262,10 @@ impl<'de, C: Deserialize<'de>, K: Deserialize<'de>> Deserialize<'de> for With<C,
                 f.write_str("a table")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<With<C, K>, A::Error> {
-                // Read from nothing, to learn the keys: that it fails is of no interest.
+                // Read from an empty table, to learn its keys; the error is ignored.
                 let _ = parts.next_element::<C>();
                 let kind = parts.next_element();
-                // Asked for even if the kind failed: which of the two errors is told first is decided there.
+                // Read even if the kind failed: `Shared` decides which of the two errors is reported first.
                 let common = parts.next_element()?.ok_or_else(|| A::Error::invalid_length(2, &self))?;
                 let kind = kind?.ok_or_else(|| A::Error::invalid_length(1, &self))?;
                 Ok(With { kind, common })

@@ -1,27 +1,27 @@
-//! What people write: scenario, plan and settings files in TOML, cluster manifests in YAML or JSON.
+//! Input files of users: scenario, plan and settings files in TOML, cluster manifests in YAML or JSON.
 //!
 //! ```text
 //!   TOML ──► toml ─┐                     ┌──► a Rust type, with `Choice`s ──(seed)──► values
 //!                  ├──► node ──► decode ─┤
 //!   YAML ──► yaml ─┘    places           └──► Problems: file, line, column, what was found, what would be right
 //! ```
-//! Both languages are read into one tree of values with positions ([`node`]), and one decoder ([`decode`]) turns such a tree into a
-//! Rust type. It finds every problem of a file in one go and says for each where it is, what was found and what would be right.
-//! The types themselves are ordinary [`serde::Deserialize`] types. Nothing here knows what they mean: the faults of `kube-sim`, the
-//! scenarios and plans of `sim-harness` and the workloads of each system are declared with what is here.
+//! Both languages are read into one tree of values with positions ([`node`]), and one decoder ([`decode`]) turns such a tree into a Rust
+//! type. It finds all problems of a file at once and reports for each its place, the value found and the correct one. The types themselves
+//! are ordinary [`serde::Deserialize`] types, whose meaning is not known here: the faults of `kube-sim`, the scenarios and plans of
+//! `sim-harness` and the workloads of each system are declared with the items of this crate.
 //!
 //! | items | are about |
 //! |---|---|
-//! | [`Source`], [`Setting`] | a file, its variants, and what the command line puts in place of its values |
-//! | [`Problem`], [`Problems`], [`Position`], [`advice`] | what is wrong with it, and where |
+//! | [`Source`], [`Setting`] | a file, its variants, and the values that the command line replaces |
+//! | [`Problem`], [`Problems`], [`Position`], [`advice`] | problems of a file, and their places |
 //! | [`Choice`], [`Probability`], [`time`] | values that a scenario leaves open; model time |
 //! | [`draw`] | the streams of random numbers from which a seed draws them |
-//! | [`kinds!`](macro@kinds), [`With`] | tables whose key `kind` says what else they hold |
+//! | [`kinds!`](macro@kinds), [`With`] | tables whose key `kind` decides their other keys |
 //! | [`manifest`] | the objects of a cluster, as `kubectl get -o yaml` prints them |
 //!
 //! # Examples
 //!
-//! A file with open values, what two seeds make of it, and what is said of one that is wrong:
+//! A file with open values, the draws of two seeds, and the report on a wrong file:
 //!
 //! ```
 //! use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! What a TOML file says, for itself or for one of its variants and with what the command line puts into its place; and where something
-//! stands that only shows to be wrong when the whole file is read.
+//! The values of a TOML file, for itself or for one of its variants and with settings of the command line; and the places of problems that
+//! only show when the whole file is read.
 
 use serde::de::DeserializeOwned;
 
@@ -20,7 +20,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The argument, which stands for the file in problems with its value.
+    /// The argument, which replaces the file name in problems with its value.
     fn argument(&self) -> String {
         format!("--set {}={}", self.key, self.value)
     }
@@ -29,19 +29,19 @@ impl Setting {
 /// The list of a file's variants.
 const VARIANT: &str = "variant";
 
-/// The line of what no file holds: it stands in the argument whose number, from 1 on, is the column.
+/// The line of values that no file holds: the column is the number, from 1 on, of the argument with the value.
 const OF_ARGUMENT: u32 = 0;
 
-/// A file's name and text, for what only shows when the whole file is read.
+/// The name and text of a file, to locate problems that only show when the whole file is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The file as the user named it.
     pub file: &'a str,
     /// The whole text of the file: TOML.
     pub text: &'a str,
-    /// What stands for some of its values.
+    /// Settings that replace some of its values.
     set: &'a [Setting],
-    /// Which row of `[[variant]]` it is read for: that row is laid over the rest of the file.
+    /// The row of `[[variant]]` that the file is read for: that row is merged over the rest of the file.
     variant: Option<usize>,
 }
 
@@ -51,33 +51,33 @@ impl<'a> Source<'a> {
         Self { file, text, set: &[], variant: None }
     }
 
-    /// The same with other values of the command line.
+    /// The same source with other settings of the command line.
     #[must_use]
     pub const fn with(self, set: &'a [Setting]) -> Self {
         Self { set, ..self }
     }
 
-    /// The same for a row of `[[variant]]`, from 0 on. Tables of the row and of the file as a whole are merged, key by key; every other
-    /// value of the row replaces that of the file, and so does a table of another `kind`. A file without rows is itself.
+    /// The same source for a row of `[[variant]]`, from 0 on. Tables of the row and of the file as a whole are merged, key by key; every
+    /// other value of the row replaces that of the file, and so does a table of another `kind`. A file without rows stays the same.
     #[must_use]
     pub const fn of_variant(self, variant: Option<usize>) -> Self {
         Self { variant, ..self }
     }
 
-    /// Decodes the file, with what stands for some of its values.
+    /// Decodes the file, with its settings.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all problems of the file.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, Problems> {
         self.decode_in(&toml::parse(self.file, self.text)?, &Problems::new())
     }
 
-    /// Decodes what the file stands for: each row of `[[variant]]` whose number is `wanted`, laid over the rest of the file, or the file
-    /// itself if it has no rows. Each comes with the source in which to place what else is wrong with it.
+    /// Decodes the variants of the file: each row of `[[variant]]` whose number is `wanted`, merged over the rest of the file, or the file
+    /// itself if it has no rows. Each comes with the source in which to locate further problems.
     ///
     /// # Errors
-    /// Everything that is wrong with the file as a whole, which has to be a `T` as well, and with the wanted rows. What is wrong with what
-    /// they share is told once.
+    /// Returns all problems of the file as a whole, which has to be a `T` as well, and of the wanted rows. Problems of their shared part
+    /// are reported once.
     pub fn decode_each<T: DeserializeOwned>(self, wanted: impl Fn(usize) -> bool) -> Result<Vec<(Self, T)>, Problems> {
         let root = toml::parse(self.file, self.text)?;
         let rows = match root.get(VARIANT).map(|node| &node.value) {
@@ -88,7 +88,7 @@ impl<'a> Source<'a> {
             let own = self.decode_in(&root, &Problems::new())?;
             return Ok(if wanted(0) { vec![(self, own)] } else { Vec::new() });
         }
-        // The command line changes the scenarios that the file stands for, of which it is none.
+        // Settings change the variants, not the shared part of the file.
         let shared = self.with(&[]).decode_in::<T>(&root, &Problems::new()).err().unwrap_or_default();
         let mut problems = shared.clone();
         let mut each = Vec::new();
@@ -103,14 +103,14 @@ impl<'a> Source<'a> {
         problems.or(each)
     }
 
-    /// Decodes the file that `root` is; `shared` is what is known to be wrong with it as a whole.
+    /// Decodes the file whose tree is `root`; `shared` are the known problems of the file as a whole.
     fn decode_in<T: DeserializeOwned>(self, root: &Node, shared: &Problems) -> Result<T, Problems> {
         let (tree, both) = self.settled(root)?;
         decode(self.file, &tree, Language::Toml).map(|decoded| decoded.value).map_err(|problems| {
             let mut placed = Problems::new();
             for problem in &problems {
                 let mut problem = self.placed(problem.clone());
-                // What is wrong only with a merged table is so by what is its own.
+                // A problem of a merged table that the shared part alone does not have is a problem of the own part.
                 if let Some((_, own)) = both.iter().find(|(shared, _)| Some(*shared) == problem.at)
                     && !shared.iter().any(|known| *known == problem)
                 {
@@ -122,18 +122,18 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// A problem with the key `key`, which may be dotted: `workload.nodes`. Without a place if it is not there.
+    /// A problem with the key `key`, which may be dotted: `workload.nodes`. Without a place if the key is not there.
     pub fn problem(&self, key: &str, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
         let path: Vec<&str> = key.split('.').collect();
         self.of_entry(&path, |entry| entry.at, wrong.into(), right.into())
     }
 
-    /// The same with a key each part of which may hold dots.
+    /// A problem with a key whose parts may contain dots.
     pub fn problem_of_key(&self, path: &[&str], wrong: impl Into<String>, right: impl Into<String>) -> Problem {
         self.of_entry(path, |entry| entry.at, wrong.into(), right.into())
     }
 
-    /// The same with the value of a key.
+    /// A problem with the value of a key.
     pub fn problem_of_value(&self, path: &[&str], wrong: impl Into<String>, right: impl Into<String>) -> Problem {
         self.of_entry(path, |entry| entry.node.at, wrong.into(), right.into())
     }
@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
         self.problem_at(found, wrong.into(), right.into())
     }
 
-    /// A problem with a text of row `number` of the list `list`: where the value of `key` is that text or has it in it, or else with the
+    /// A problem with a text in row `number` of the list `list`: at the value of `key` if that is the text or contains it, or else at the
     /// row.
     pub fn problem_of_row(&self, (list, number): (&str, usize), key: &str, text: &str, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
@@ -156,7 +156,7 @@ impl<'a> Source<'a> {
         self.problem_at(found, wrong, right)
     }
 
-    /// The same wherever in the row the text or number is.
+    /// The same, wherever in the row the text or number is.
     pub fn problem_in_row(&self, (list, number): (&str, usize), text: &str, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
             let Value::List(rows) = &tree.get(list)?.value else { return None };
@@ -170,7 +170,7 @@ impl<'a> Source<'a> {
     fn of_entry(&self, path: &[&str], place: fn(&Entry) -> Position, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
             let found = entry_at(&tree, path).or_else(|| entry_in(&tree, path)).map(place);
-            // What is missing is missing from its table.
+            // A missing key is located at its table.
             let tables = || (1..path.len()).rev().find_map(|length| entry_at(&tree, &path[..length])).map(|entry| entry.at);
             found.or_else(tables)
         });
@@ -181,7 +181,7 @@ impl<'a> Source<'a> {
         self.placed(Problem { file: self.file.to_owned(), at, wrong, right })
     }
 
-    /// A problem with a value of the command line is one of its argument.
+    /// A problem with a value of the command line, located at its argument.
     fn placed(&self, problem: Problem) -> Problem {
         match problem.at {
             Some(Position { line: OF_ARGUMENT, column }) => {
@@ -193,12 +193,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The file as a tree, with its variant laid over it and with what stands for some of its values.
+    /// The file as a tree, with its variant and its settings.
     fn tree(&self) -> Result<Node, Problems> {
         Ok(self.settled(&toml::parse(self.file, self.text)?)?.0)
     }
 
-    /// The same of the file that `root` is, and which of its tables are merged.
+    /// The same for the file whose tree is `root`, and the places of merged tables.
     fn settled(&self, root: &Node) -> Result<(Node, Vec<Both>), Problems> {
         let mut both = Vec::new();
         let mut tree = match self.row(root) {
@@ -222,14 +222,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What the rows of `[[variant]]` are laid over. They are not copied only to be left out: a file may have a hundred of them.
+/// The part that all rows of `[[variant]]` share. The rows are not copied first: a file may have a hundred of them.
 fn shared_by_rows(root: &Node) -> Node {
     let Value::Table(entries) = &root.value else { return root.clone() };
     let entries = entries.iter().filter(|entry| entry.key != VARIANT).cloned().collect();
     Node::new(root.at, Value::Table(entries))
 }
 
-/// Replaces one value. What reads as a TOML value is one; everything else is text.
+/// Replaces one value. A text that parses as a TOML value is one; everything else is a string.
 fn assign(root: &mut Node, Setting { key, value }: &Setting, at: Position) -> Result<(), String> {
     let parsed = toml::parse("", &format!("value = {value}")).ok().and_then(|parsed| parsed.get("value").cloned());
     let mut node = parsed.unwrap_or_else(|| Node::new(at, Value::String(value.clone())));
@@ -260,7 +260,7 @@ fn assign(root: &mut Node, Setting { key, value }: &Setting, at: Position) -> Re
     Ok(())
 }
 
-/// Where a number stands that is written so.
+/// The place of an integer that is written as `text`.
 fn number_in(node: &Node, text: &str) -> Option<Position> {
     match &node.value {
         Value::Integer(number) if number.to_string() == text => Some(node.at),
@@ -275,7 +275,7 @@ fn entry_at<'n>(node: &'n Node, path: &[&str]) -> Option<&'n Entry> {
     if rest.is_empty() { Some(entry) } else { entry_at(&entry.node, rest) }
 }
 
-/// The first entry, of those that lie least deep, from which the path leads on.
+/// The first entry, of those at the least depth, that the path leads to.
 fn entry_in<'n>(root: &'n Node, path: &[&str]) -> Option<&'n Entry> {
     let mut level = vec![root];
     while !level.is_empty() {
@@ -287,7 +287,7 @@ fn entry_in<'n>(root: &'n Node, path: &[&str]) -> Option<&'n Entry> {
     None
 }
 
-/// Where this text is a value.
+/// The place of this text as a value.
 fn text_in(node: &Node, text: &str) -> Option<Position> {
     if node.as_str() == Some(text) {
         return Some(node.at);

@@ -1,8 +1,8 @@
 //! Kubernetes objects as `kubectl get -o yaml` and `-o json` print them.
 //!
 //! Files hold one or many documents, a `List` or a typed list (`PodList`). A directory stands for its `*.yaml`, `*.yml` and `*.json` files
-//! in the order of their names, `-` for standard input. An object keeps the place of each of its fields, for whoever finds something wrong
-//! with them later.
+//! in the order of their names, `-` for standard input. An object keeps the place of each of its fields, so that later problems can be
+//! located.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::{source, yaml};
 pub struct Manifest {
     /// Group and version, or only the version for the core group.
     pub api_version: String,
-    /// As in `kind`: `Pod`; never empty. A list is not kept, but each of its items.
+    /// As in `kind`: `Pod`; never empty. Of a list, only its items are kept.
     pub kind: String,
-    /// The namespace, as far as the object names one.
+    /// The namespace, if the object names one.
     pub namespace: Option<String>,
     /// As in `metadata.name`; never empty.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct Manifest {
     node: Node,
 }
 
-/// Reads files, directories and standard input (`-`), or says everything that is wrong in any of them.
+/// Reads files, directories and standard input (`-`), or returns the problems of all of them.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, Problems> {
     let mut problems = Problems::new();
     let mut manifests = Vec::new();
@@ -69,7 +69,7 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Problems> {
     parse_documents(file, bytes).map(|(_, manifests)| manifests)
 }
 
-/// The files of a directory; nothing if `path` is no directory.
+/// The files of a directory; `None` if `path` is not a directory.
 fn directory(path: &Path) -> Option<Result<Vec<PathBuf>, Problem>> {
     if !path.is_dir() {
         return None;
@@ -88,7 +88,7 @@ fn directory(path: &Path) -> Option<Result<Vec<PathBuf>, Problem>> {
 fn parse_documents(file: &str, bytes: &[u8]) -> Result<(usize, Vec<Manifest>), Problems> {
     let text = source::text(file, bytes)?;
     let (documents, mut problems) = yaml::documents(file, text);
-    // Almost all JSON is YAML. Whoever writes JSON is told what is wrong with that.
+    // Almost all JSON is YAML. Users who write JSON get the errors of a JSON parser.
     if !problems.is_empty()
         && file.ends_with(".json")
         && let Some(problem) = source::not_json(file, text)
@@ -111,7 +111,7 @@ struct Reader {
     problems: Problems,
 }
 
-/// What every object has. Optional here, to name everything that is missing.
+/// The fields that every object has; optional here, to report all that are missing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -126,14 +126,14 @@ struct HeadMetadata {
     namespace: Option<String>,
 }
 
-/// What the items of a typed list are.
+/// The type of the items of a typed list.
 struct ItemType {
     api_version: String,
     kind: String,
 }
 
 impl Reader {
-    /// Takes in a document or an item of a list.
+    /// Adds a document or an item of a list.
     fn object(&mut self, mut node: Node, item: Option<&ItemType>) {
         if let (Value::Table(entries), Some(item)) = (&mut node.value, item) {
             // A typed list states the type of its items once.
@@ -145,7 +145,7 @@ impl Reader {
             }
         }
         node.number();
-        // A `List` holds objects and nothing else; a kind of somebody else's may be called so, too, and is one if it has items.
+        // A `List` holds objects and nothing else; a custom kind may have such a name, too, and is a list if it has items.
         let is_list = node
             .get("kind")
             .and_then(Node::as_str)
@@ -213,13 +213,13 @@ impl Manifest {
         &self.node
     }
 
-    /// Where the object begins.
+    /// The beginning of the object.
     pub fn position(&self) -> Position {
         self.node.at
     }
 
-    /// Where a field stands, given its path as Kubernetes writes it: `spec.ips[0]`, `metadata.annotations[ipam.spidernet.io/subnet]`. The
-    /// place of the nearest field around it when it is not there.
+    /// The place of a field, given its path as Kubernetes writes it: `spec.ips[0]`, `metadata.annotations[ipam.spidernet.io/subnet]`. If
+    /// the field is not there, the place of the nearest field around it.
     pub fn locate(&self, path: &str) -> Position {
         let mut node = &self.node;
         let mut rest = path;
@@ -244,15 +244,15 @@ impl Manifest {
         Problem::at(&self.file, self.locate(path), wrong, right)
     }
 
-    /// Decodes the object into its type. Fields that the type does not know pass.
+    /// Decodes the object into its type. Fields that the type does not know are ignored.
     pub fn decode<K: DeserializeOwned>(&self) -> Result<K, Problems> {
         self.decode_with_unknown().map(|(object, _)| object)
     }
 
-    /// Like [`Manifest::decode`], and names the fields that the type does not know.
+    /// Like [`Manifest::decode`], and returns the fields that the type does not know.
     pub fn decode_with_unknown<K: DeserializeOwned>(&self) -> Result<(K, Problems), Problems> {
         let decoded = decode(&self.file, &self.node, Language::Yaml)?;
-        // Derived types do not read what their table was chosen by.
+        // Derived types do not read the fields that chose them.
         let chosen_by = ["unknown field `apiVersion`", "unknown field `kind`"];
         let mut unknown = Problems::new();
         for problem in decoded.ignored.iter().filter(|problem| !chosen_by.contains(&problem.wrong.as_str())) {
@@ -262,8 +262,7 @@ impl Manifest {
     }
 }
 
-/// Decodes an object from JSON, by the same code that reads manifests: the decoders of Kubernetes' types are large, and
-/// one of each is enough.
+/// Decodes an object from JSON, by the same code as manifests: the decoders of Kubernetes' types are large, and one of each is enough.
 pub fn decode_value<K: DeserializeOwned>(value: serde_json::Value) -> Result<K, String> {
     let mut node = Node::from_json(value);
     node.number();
@@ -452,7 +451,7 @@ status:
 
     #[test]
     fn a_missing_field_is_reported_at_its_object() {
-        // A Kubernetes type of k8s-openapi would take the zero value, as Go does; derived types such as Spiderpool's ask.
+        // A Kubernetes type of k8s-openapi would take the zero value, as Go does; derived types such as Spiderpool's report it.
         #[derive(Debug, Deserialize)]
         struct Pool {
             #[expect(dead_code)]
@@ -528,7 +527,7 @@ status:
         Ok(())
     }
 
-    /// Pieces that come near to a manifest.
+    /// Pieces of almost valid manifests.
     fn nearly() -> impl Strategy<Value = String> {
         let pieces = [
             "apiVersion: v1\n",

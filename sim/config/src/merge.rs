@@ -1,17 +1,17 @@
-//! A tree laid over another: what a variant of a scenario says, over what its file says.
+//! Merges one tree over another: a variant of a scenario over the rest of its file.
 
 use super::decode::KIND;
 use super::node::{Entry, Node, Value};
 use super::problem::Position;
 
-/// A table of which both trees hold a part: where its shared part stands, and where its own.
+/// The places of a merged table: of its shared part and of its own part.
 pub(super) type Both = (Position, Position);
 
-/// `own` laid over `shared`: tables are merged key by key, at any depth; everything else replaces what is there. A table whose `kind` is
-/// another one replaces the table, too, because its keys mean other things.
+/// Merges `own` over `shared`: tables are merged key by key, at any depth; everything else replaces the shared value. A table with another
+/// `kind` replaces the table, too, because its keys have other meanings.
 ///
-/// Each value keeps its place. A merged table, which stands at two, stands where its shared part does, so that a key that is missing from
-/// that part is missing in one place for all who share it; `both` takes down where else it stands.
+/// Each value keeps its place. A merged table gets the place of its shared part, so that a key that is missing from that part is reported
+/// in one place for all variants; `both` records its other place.
 pub(super) fn merge(shared: &Node, own: &Node, both: &mut Vec<Both>) -> Node {
     let (Value::Table(known), Value::Table(entries)) = (&shared.value, &own.value) else { return own.clone() };
     if let (Some(known), Some(kind)) = (shared.get(KIND), own.get(KIND))
@@ -30,7 +30,7 @@ pub(super) fn merge(shared: &Node, own: &Node, both: &mut Vec<Both>) -> Node {
         }
         Entry { key: entry.key.clone(), at: if merged { known.at } else { entry.at }, node }
     };
-    // What is its own comes first: who looks for a text finds that of the variant before that of the file.
+    // Own entries come first: a search for a text finds that of the variant before that of the file.
     let mut merged: Vec<Entry> = entries.iter().map(over).collect();
     for entry in known.iter().filter(|entry| own.entry(&entry.key).is_none()) {
         let mut entry = entry.clone();
@@ -90,7 +90,7 @@ mod tests {
         proptest::collection::btree_map("a|b|c|kind", inner, 0..4).prop_map(|table| Json::Object(table.into_iter().collect()))
     }
 
-    /// What a table says in paths: each value that is no table, and each table with its kind.
+    /// The content of a table as paths: each value that is not a table, and each table with its kind.
     fn paths(value: &Json, path: &[String], all: &mut BTreeMap<Vec<String>, Option<Json>>) {
         let Json::Object(table) = value else {
             all.insert(path.to_vec(), Some(value.clone()));
@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// The merge by its definition, path for path: what the shared part says holds unless the own one says otherwise of the path or of a
-    /// table in which it lies.
+    /// The merge by its definition, path for path: the shared value holds unless the own part has another one for the path or for a table
+    /// around it.
     fn by_paths(shared: &Json, own: &Json) -> Json {
         let (mut of_shared, mut of_own) = (BTreeMap::new(), BTreeMap::new());
         paths(shared, &[], &mut of_shared);

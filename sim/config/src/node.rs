@@ -1,4 +1,4 @@
-//! A document as a tree of values that know where they stand, the same for TOML and YAML.
+//! A document as a tree of values with their places, the same for TOML and YAML.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -8,23 +8,23 @@ use super::problem::Position;
 /// A value and its place. The numbers are given in document order by [`Node::number`]: a node's descendants are `id + 1..end`.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where the value begins, or its key if it is a block of YAML; [`Position::START`] if it was made from JSON.
+    /// The beginning of the value, or of its key if it is a block of YAML; [`Position::START`] if it was made from JSON.
     pub at: Position,
-    /// The value without its place; what lies below it has places of its own.
+    /// The value without its place; values below it have their own places.
     pub value: Value,
     /// Its number in document order, from 0 at the root; 0 everywhere before [`Node::number`].
     pub id: u32,
-    /// True for a value of a merged table that is there only because the shared part of the file has it.
+    /// True for a value of a merged table that comes only from the shared part of the file.
     pub(crate) inherited: bool,
     end: u32,
 }
 
-/// What a node of the tree holds. TOML has no null.
+/// The value of a node. TOML has no null.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Nothing, as `null` of YAML and JSON, or a key of YAML without a value.
     Null,
-    /// A boolean; what stands in quotes is a text.
+    /// A boolean; a value in quotes is a text.
     Bool(bool),
     /// A number without a fraction.
     Integer(i128),
@@ -41,11 +41,11 @@ pub enum Value {
 /// A key of a table with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The key without its quotes; there is no other of this name in the table.
+    /// The key without its quotes; unique in its table.
     pub key: String,
-    /// Where the key begins.
+    /// The beginning of the key.
     pub at: Position,
-    /// The value that the key has, with its own place.
+    /// The value of the key, with its own place.
     pub node: Node,
 }
 
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Says of the value and all that is in it that it stands at `at`.
+    /// Sets the place of the value and of all values in it to `at`.
     pub fn move_to(&mut self, at: Position) {
         self.at = at;
         if let Value::Table(entries) = &mut self.value {
@@ -134,7 +134,7 @@ impl Node {
         }
     }
 
-    /// True for what has no children by its nature.
+    /// True for values that never have children.
     pub fn is_scalar(&self) -> bool {
         !matches!(self.value, Value::List(_) | Value::Table(_))
     }
@@ -151,12 +151,12 @@ impl Node {
         trail
     }
 
-    /// How many levels the tree has.
+    /// The number of levels of the tree.
     pub fn depth(&self) -> usize {
         1 + self.children().map(|(_, child)| child.depth()).max().unwrap_or(0)
     }
 
-    /// How many nodes the tree has.
+    /// The number of nodes of the tree.
     pub fn size(&self) -> usize {
         1 + self.children().map(|(_, child)| child.size()).sum::<usize>()
     }
@@ -182,7 +182,7 @@ impl Node {
         Node::new(Position::START, value)
     }
 
-    /// The tree as JSON holds it.
+    /// The tree as a JSON value.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,

@@ -1,6 +1,6 @@
-//! A time of a scenario's fault: so long, or a part of the safety phase, so that a fault goes with the phase when that is changed.
+//! A time of a scenario's fault: a duration, or a part of the safety phase, so that a fault scales with the phase.
 //!
-//! `at = "25%..50%"` is some time of the second quarter of the safety phase; `at = "0s"` with `for = "100%"` is all of it.
+//! `at = "25%..50%"` is some time in the second quarter of the safety phase; `at = "0s"` with `for = "100%"` is all of it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,9 +16,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A duration, or a part of the safety phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PhaseTime {
-    /// So long, whatever the phase.
+    /// A duration, whatever the phase.
     Span(Span),
-    /// So much of the safety phase, in thousandths of a percent: 0 to 100 000.
+    /// A part of the safety phase, in thousandths of a percent: 0 to 100 000.
     Part(u32),
 }
 
@@ -28,11 +28,11 @@ const WHOLE: u32 = 100_000;
 const FORM: &str = "a duration such as 250us, 1.5ms, 30s, 5m or 2h, or a part of the safety phase such as 50%";
 
 impl PhaseTime {
-    /// How long it is when the safety phase lasts so long.
+    /// The duration, given that of the safety phase.
     pub fn of(self, safety: Span) -> Span {
         match self {
             PhaseTime::Span(span) => span,
-            // Below 2^52 microseconds times 2^17: it does not fit 64 bits, and the quotient does.
+            // Up to 2^52 microseconds times 2^17: the product does not fit 64 bits, but the quotient does.
             PhaseTime::Part(part) => Span::micros((u128::from(micros(safety.0)) * u128::from(part) / u128::from(WHOLE)) as u64),
         }
     }
@@ -142,12 +142,12 @@ impl Open for PhaseTime {
         self.to_string()
     }
 
-    /// Durations as durations are drawn; parts uniformly, because they are about when in a phase something happens.
+    /// Durations are drawn as elsewhere; parts uniformly, because they are times within a phase.
     fn between(low: &Self, high: &Self, word: u64) -> Self {
         match (*low, *high) {
             (PhaseTime::Span(low), PhaseTime::Span(high)) => PhaseTime::Span(Span::between(&low, &high, word)),
             (PhaseTime::Part(low), PhaseTime::Part(high)) => PhaseTime::Part(low + below(word, u64::from(high - low) + 1) as u32),
-            // No range has such ends.
+            // A range never has one end of each.
             (low, _) => low,
         }
     }

@@ -1,4 +1,4 @@
-//! One sentence for each thing that is wrong in an input, with its place.
+//! Problems of an input, a sentence for each, with its place.
 
 use std::fmt;
 
@@ -22,16 +22,16 @@ impl fmt::Display for Position {
     }
 }
 
-/// One thing that is wrong in an input.
+/// One problem of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file as the user named it.
     pub file: String,
-    /// Where in the file; absent only when the file itself is the problem (it cannot be read).
+    /// The place in the file; absent only if the file itself is the problem (it cannot be read).
     pub at: Option<Position>,
-    /// What was found: a lower-case fragment.
+    /// The value found: a lower-case fragment.
     pub wrong: String,
-    /// What would be right: a lower-case fragment, empty when `wrong` says it all.
+    /// The correct value: a lower-case fragment, empty if `wrong` says it all.
     pub right: String,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong in one or more inputs. The caller prints it and exits with code 2.
+/// The problems of one or more inputs. The caller prints them and exits with code 2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
     list: Vec<Problem>,
@@ -70,15 +70,15 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// As many problems of one file are looked for: after that the file is probably not what its reader takes it for.
+    /// The number of problems after which the search in a file ends: it is probably not of the kind that its reader expects.
     pub const MAX: usize = 50;
 
-    /// No problem yet, so that [`Problems::or`] gives its value.
+    /// No problems, so that [`Problems::or`] returns its value.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a problem; beyond [`Problems::MAX`] it is only remembered that there are more.
+    /// Adds a problem; beyond [`Problems::MAX`] only the fact that there are more is kept.
     pub fn push(&mut self, problem: Problem) {
         if self.list.len() < Self::MAX { self.list.push(problem) } else { self.more = true }
     }
@@ -89,7 +89,7 @@ impl Problems {
         self.more |= other.more;
     }
 
-    /// Adds those problems of the same input that are not known yet: what several readings of it share is wrong once.
+    /// Adds those problems of the same input that are not known yet: several readings of it may find the same ones.
     pub fn merge(&mut self, other: &Problems) {
         for problem in other {
             if !self.list.contains(problem) {
@@ -104,7 +104,7 @@ impl Problems {
         self.list.is_empty()
     }
 
-    /// True when there are more than are kept.
+    /// True when there are more problems than are kept.
     pub fn has_more(&self) -> bool {
         self.more
     }
@@ -119,12 +119,12 @@ impl Problems {
         self.list.iter()
     }
 
-    /// Adds the problems of `result` to these, or gives its value.
+    /// Adds the problems of `result` to these, or returns its value.
     pub fn collect<T>(&mut self, result: Result<T, Problems>) -> Option<T> {
         result.map_err(|problems| self.append(problems)).ok()
     }
 
-    /// `value` when there is no problem.
+    /// Returns `value` if there is no problem.
     pub fn or<T>(self, value: T) -> Result<T, Problems> {
         if self.is_empty() { Ok(value) } else { Err(self) }
     }

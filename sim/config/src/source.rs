@@ -1,4 +1,4 @@
-//! Bytes of a named input, and where in its text an offset is.
+//! Bytes of a named input, and the places of offsets in its text.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::problem::{Position, Problem};
 
-/// What stands for standard input on the command line.
+/// The name of standard input on the command line.
 pub const STANDARD_INPUT: &str = "-";
 
 /// The name of an input in messages.
@@ -14,8 +14,8 @@ pub fn name(path: &Path) -> String {
     if path.as_os_str() == STANDARD_INPUT { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// How large a file may be: the pods of a cluster with tens of thousands of them take less. What is larger is a slip, such as a device or
-/// a wrong file, and would only fill the memory.
+/// The largest size of a file: the pods of a cluster with tens of thousands of them take less. A larger one is a mistake, such as a device
+/// or a wrong file, and would only fill the memory.
 pub const SIZE_MAX: u64 = 256 << 20;
 
 /// Reads a file, or standard input for `-`, of at most [`SIZE_MAX`] bytes.
@@ -26,9 +26,9 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
 /// Reads a file, or standard input for `-`, of at most `max` bytes.
 fn read_within(path: &Path, max: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
-    // One byte more tells a file that is too large from one that is not.
+    // One more byte shows that a file is too large.
     let outcome = if path.as_os_str() == STANDARD_INPUT {
-        // Whoever asks again is told the same, as of a file.
+        // Standard input can be read again, like a file.
         static READ: Mutex<Vec<u8>> = Mutex::new(Vec::new());
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
         let outcome = std::io::stdin().lock().take(max + 1).read_to_end(&mut read);
@@ -48,7 +48,7 @@ fn read_within(path: &Path, max: u64) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// What lies in a folder, by name. One that cannot be read is a problem: as an empty one it would let a gate pass.
+/// The entries of a folder, by name. An unreadable folder is a problem: as an empty one it would let a gate pass.
 pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let listed = std::fs::read_dir(folder).and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect());
     let mut entries: Vec<PathBuf> = listed.map_err(|error| unreadable(folder, &error))?;
@@ -56,7 +56,7 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(entries)
 }
 
-/// The problem of a path that the operating system does not let us read.
+/// The problem of a path that the operating system refuses to read.
 fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
     // The number that `io::Error` appends helps nobody.
     let text = error.to_string();
@@ -100,7 +100,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What is wrong with a text that should be JSON; nothing if it is.
+/// The problem of a text that should be JSON; `None` if it is JSON.
 pub fn not_json(file: &str, text: &str) -> Option<Problem> {
     let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
     let at = Position { line: saturate(error.line().max(1)), column: saturate(error.column().max(1)) };
@@ -109,12 +109,12 @@ pub fn not_json(file: &str, text: &str) -> Option<Problem> {
     Some(Problem::at(file, at, format!("not JSON: {wrong}"), ""))
 }
 
-/// Where a text ends.
+/// The position of the end of a text.
 pub fn end(text: &str) -> Position {
     Lines::new(text).position(text.len())
 }
 
-/// A count as it is kept in a position.
+/// A count as a position stores it.
 pub(super) fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -81,17 +81,17 @@ impl fmt::Display for SimTime {
     }
 }
 
-/// A span of time as a person writes it in a scenario or a plan: `250us`, `1.5ms`, `30s`, `5m`, `2h`.
+/// A span of time as users write it in a scenario or a plan: `250us`, `1.5ms`, `30s`, `5m`, `2h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Whether it is no time at all.
+    /// Whether the span is zero.
     pub fn is_zero(&self) -> bool {
         self.0.is_zero()
     }
 
-    /// Longer than any run: a fault that lasts so long is not healed. Written `forever`.
+    /// Longer than any run: a fault of this duration is not healed. Written `forever`.
     pub const FOREVER: Span = Span::micros(SPAN_MAX_MICROS);
 
     /// A span of whole microseconds.
@@ -110,7 +110,7 @@ impl Span {
     }
 }
 
-/// What a span looks like, for error messages.
+/// The notation of a span, for error messages.
 const SPAN_FORM: &str = "a duration such as 250us, 1.5ms, 30s, 5m or 2h";
 /// A hundred years: longer than any run, short enough that sums cannot overflow.
 const SPAN_MAX_MICROS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000;
@@ -209,7 +209,7 @@ impl schemars::JsonSchema for Span {
     }
 }
 
-/// In a plan file a point in time is written as the span since the beginning.
+/// A plan file has a point in time as the span since the beginning.
 impl Serialize for SimTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if *self == SimTime::NEVER { serializer.serialize_str("never") } else { Span(self.since_start()).serialize(serializer) }

@@ -11,7 +11,7 @@ use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
 use super::source::{self, Lines};
 
-/// Reads a file (`-` is standard input), or says everything that is wrong with it.
+/// Reads a file (`-` is standard input), or returns its problems.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Problems> {
     let bytes = source::read(path)?;
     from_bytes(&source::name(path), &bytes)
@@ -20,7 +20,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Problems> {
 /// The name of a file in problems and its text.
 ///
 /// # Errors
-/// The file cannot be read or is not text.
+/// Fails if the file cannot be read or is not text.
 pub fn text(path: &Path) -> Result<(String, String), Problems> {
     let (name, bytes) = (source::name(path), source::read(path)?);
     let text = source::text(&name, &bytes)?.to_owned();
@@ -44,7 +44,7 @@ pub fn parse(file: &str, text: &str) -> Result<Node, Problems> {
     let mut problems = Problems::new();
     for error in errors {
         let at = error.span().map_or(Position::START, |span| lines.position(span.start));
-        // What a parser says after its first complaint about a line is mostly about its own confusion.
+        // Further errors about one line are mostly consequences of the first.
         if problems.iter().all(|known| known.at.is_none_or(|known| known.line != at.line)) {
             let rest = error.span().and_then(|span| text.get(span.start..)).unwrap_or_default();
             let no_value =
@@ -62,7 +62,7 @@ pub fn parse(file: &str, text: &str) -> Result<Node, Problems> {
     problems.or(root)
 }
 
-/// The parser says `what is wrong, expected what would be right`.
+/// The problem of a syntax error, from the parser's message: `what is wrong, expected what would be right`.
 fn syntax_problem(file: &str, at: Position, message: &str) -> Problem {
     match message.split_once(", expected ") {
         Some((wrong, right)) => Problem::at(file, at, format!("not TOML: {wrong}"), format!("expected {right}")),
@@ -78,7 +78,7 @@ fn table_value(lines: &Lines<'_>, table: DeTable<'_>) -> Value {
             Entry { key: key.into_inner().into_owned(), at, node: node(lines, value) }
         })
         .collect();
-    // In the order of the file, whatever order the parser's map has.
+    // In the order of the file, whatever the order of the parser's map.
     entries.sort_by_key(|entry| entry.at);
     Value::Table(entries)
 }
@@ -87,7 +87,7 @@ fn node(lines: &Lines<'_>, value: toml::Spanned<DeValue<'_>>) -> Node {
     let at = lines.position(value.span().start);
     let value = match value.into_inner() {
         DeValue::String(text) => Value::String(text.into_owned()),
-        // The parser lets through what no machine number holds.
+        // The parser accepts numbers that no machine type can hold.
         DeValue::Integer(number) => {
             i128::from_str_radix(number.as_str(), number.radix()).map_or(Value::String(number.to_string()), Value::Integer)
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     kinds! {
-        /// What goes wrong.
+        /// Kinds of faults.
         enum Fault {
             /// Cuts hosts off.
             "partition" => Partition(Partition),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     kinds! {
-        /// What users do.
+        /// Operations of users.
         enum Operation {
             /// A new pod.
             "create" => Create(Create),
@@ -431,7 +431,7 @@ kind = 3
         Ok(())
     }
 
-    /// Pieces that come near to a document.
+    /// Pieces of almost valid documents.
     fn nearly() -> impl Strategy<Value = String> {
         let pieces = [
             "name = ",

@@ -1,7 +1,7 @@
-//! YAML and JSON (which is YAML as far as manifests go) as trees with positions.
+//! YAML and JSON (a subset of YAML as far as manifests go) as trees with positions.
 //!
-//! Plain scalars mean what they mean to kubectl, whose parser (sigs.k8s.io/yaml) keeps many habits of YAML 1.1: `yes`, `on` and `y` are
-//! booleans, `010` is eight, `1_000` is a thousand. Times stay text. Tags beyond the core ones are refused.
+//! Plain scalars have the same meaning as for kubectl, whose parser (sigs.k8s.io/yaml) keeps many rules of YAML 1.1: `yes`, `on` and `y`
+//! are booleans, `010` is eight, `1_000` is a thousand. Times stay text. Tags beyond the core ones are refused.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
 use super::source::saturate;
 
-/// Deeper than any Kubernetes object, shallow enough to walk by recursion.
+/// The largest depth: more than any Kubernetes object has, and little enough to recurse.
 const DEEPEST: usize = 100;
-/// As many values may stand in a file through aliases: beyond that it is a bomb, not a manifest.
+/// The most values that a file may have through aliases: more are a bomb, not a manifest.
 const MOST_ALIASED: usize = 100_000;
 
 /// Reads every document of a text that is not empty. A document with problems is left out.
@@ -42,7 +42,7 @@ pub fn documents(file: &str, text: &str) -> (Vec<Node>, Problems) {
     (documents, reader.problems)
 }
 
-/// The next event; after a syntax error reading goes on with the next document.
+/// The next event; after a syntax error reading continues with the next document.
 fn next<'t>(parser: &mut Parser<'t, StrInput<'t>>, reader: &mut Reader<'_>) -> Option<Result<(Event<'t>, granit_parser::Span), ()>> {
     match parser.next_event()? {
         Ok(event) => Some(Ok(event)),
@@ -66,7 +66,7 @@ struct Reader<'f> {
     anchors: BTreeMap<usize, Node>,
     aliased: usize,
     problems: Problems,
-    /// The current document has problems.
+    /// Whether the current document has problems.
     bad: bool,
 }
 
@@ -74,7 +74,7 @@ struct Reader<'f> {
 struct Open {
     at: Position,
     anchor: usize,
-    /// In block style a collection begins at its own first item; its key is the better place to point at.
+    /// Whether the collection is in block style: it begins at its first item then, and its key is the better place to report.
     block: bool,
     items: Items,
 }
@@ -173,7 +173,7 @@ impl Reader<'_> {
         self.attach(node, false, false);
     }
 
-    /// Puts a value where it belongs: into the innermost open collection, or at the top.
+    /// Puts a value in its place: into the innermost open collection, or at the top.
     fn attach(&mut self, mut node: Node, block: bool, merge: bool) {
         let Some(Open { items, .. }) = self.open.last_mut() else {
             self.root = Some(node);
@@ -250,7 +250,7 @@ impl Reader<'_> {
     }
 }
 
-/// The text of a key: JSON knows no others.
+/// The text of a key: JSON has only texts as keys.
 fn key_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -261,7 +261,7 @@ fn key_text(value: &Value) -> Option<String> {
     }
 }
 
-/// What a plain scalar means; nothing for infinities and what is not a number, which JSON cannot say.
+/// The value of a plain scalar; `None` for infinities and NaN, which JSON does not have.
 fn resolve(text: &str) -> Option<Value> {
     Some(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -274,7 +274,7 @@ fn resolve(text: &str) -> Option<Value> {
     })
 }
 
-/// Numbers as Go reads them: underscores between digits, prefixes for the base, a leading zero for octal.
+/// A number as Go parses it: underscores between digits, prefixes for the base, a leading zero for octal.
 fn number(text: &str) -> Option<Value> {
     if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
         return None;

@@ -1,4 +1,4 @@
-//! Differences that are known.
+//! Known differences between two recordings.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use crate::glob::Glob;
 use crate::place::Place;
 use crate::problem::Problem;
 
-/// Differences that are known, in the order of their file.
+/// Known differences, in the order of their file.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
-    /// What each line allows.
+    /// The allowances, one for each line.
     pub lines: Vec<Allowance>,
 }
 
-/// Differences of some cases at some places, and why they are there: a line `CASE STEP:PATH  # reason`.
+/// Differences of some cases at some places, with their reason: a line `CASE STEP:PATH  # reason`.
 #[derive(Clone, Debug)]
 pub struct Allowance {
     /// The line of its file, from 1.
@@ -22,17 +22,17 @@ pub struct Allowance {
     pub case: String,
     /// The places in their records.
     pub place: Place,
-    /// Why the difference is there.
+    /// The reason of the difference.
     pub reason: String,
     cases: Glob,
 }
 
 impl Allowed {
-    /// Reads the lines of a file; `file` names it in errors. Empty lines and those that begin with `#` say nothing.
+    /// Reads the lines of a file; `file` names it in errors. Empty lines and those that begin with `#` are skipped.
     ///
     /// # Errors
     ///
-    /// A line without case, place or reason, and one that is there twice.
+    /// Fails at a line without case, place or reason, and at a duplicate line.
     pub fn read(file: &Path, text: &str) -> Result<Self, Problem> {
         let mut lines: Vec<Allowance> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -61,12 +61,12 @@ impl Allowance {
         Ok(Self { line: number, case: case.to_owned(), place, reason: reason.to_owned(), cases: Glob::new(case) })
     }
 
-    /// Whether it is about a case.
+    /// Whether it applies to a case.
     pub fn is_about(&self, case: &str) -> bool {
         self.cases.matches(case)
     }
 
-    /// Whether it allows a difference there.
+    /// Whether it allows a difference at a path of a step.
     pub fn covers(&self, case: &str, step: usize, path: &str) -> bool {
         self.is_about(case) && self.place.covers(step, path)
     }

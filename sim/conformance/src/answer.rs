@@ -1,15 +1,15 @@
-//! What is recorded of an answer.
+//! The recorded parts of an answer.
 
 use crate::json::{Json, Map};
 use crate::server::Answer;
 
-/// Headers that are recorded, sorted. Content-Length and the like are matters of the transport.
+/// Headers that are recorded, sorted. Content-Length and the like belong to the transport.
 const HEADERS: [&str; 6] = ["allow", "content-type", "location", "retry-after", "warning", "www-authenticate"];
-/// The longest text that is recorded as a whole, and how much of a longer one; in characters.
+/// The longest text that is recorded as a whole, and the length recorded of a longer one; in characters.
 const TEXT_MAX: usize = 2000;
 const TEXT_HEAD: usize = 200;
 
-/// Status, headers and body as `body` (JSON), `text` or `binary`. `picked` says that the body is JSON whatever its type says.
+/// Status, headers and body as `body` (JSON), `text` or `binary`. `picked`: the body is JSON whatever its media type.
 pub(crate) fn recorded(answer: &Answer, picked: bool) -> Map {
     let mut result = Map::from([("status".to_owned(), answer.status.into())]);
     let mut headers = Map::new();

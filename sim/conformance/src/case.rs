@@ -12,51 +12,51 @@ use crate::place::Place;
 use crate::shared::Shared;
 use crate::step::{Step, decoded};
 
-/// A case. It expects nothing: what is right is what a real server answered.
+/// A case. It has no expectations: the answers of a real server are the standard.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name; begins with the statement of the reference that it belongs to, where there is one.
+    /// Its name; begins with the statement of the reference that it belongs to, if there is one.
     pub id: String,
-    /// What it looks at: one sentence.
+    /// Its subject, in one sentence.
     pub why: String,
-    /// The group that it is counted in.
+    /// The group in which it is counted.
     pub theme: String,
-    /// What it does, in order.
+    /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// What the server must have; without it, the case is left out.
+    /// Features that the server must have; otherwise the case is left out.
     pub needs: Vec<Need>,
-    /// Where another value of the same type is no difference.
+    /// Places where another value of the same type does not count as a difference.
     pub loose: Vec<Place>,
-    /// What is not compared.
+    /// Places that are not compared.
     pub ignore: Vec<Place>,
-    /// Values that chance decides: step, counted from 1, and path.
+    /// Random values: step, counted from 1, and path.
     pub vary: Vec<(usize, Vec<String>)>,
-    /// Whether what is ignored by kind is compared, too.
+    /// Whether fields that are ignored by kind are compared, too.
     pub strict: bool,
-    /// Whether it has a namespace of its own.
+    /// Whether it has its own namespace.
     pub namespace: bool,
     /// Whether `metadata.managedFields` is recorded.
     pub managed_fields: bool,
-    /// The steps as they are written: what they send keeps its name.
+    /// The source text of the steps: values that they send keep their names.
     pub(crate) source: String,
 }
 
-/// What a server must have for some cases.
+/// A feature of a server that some cases need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Need {
-    /// It knows who sends a request.
+    /// The server authenticates requests.
     Auth,
-    /// It authorises by RBAC.
+    /// The server authorises by RBAC.
     Rbac,
-    /// It calls admission webhooks.
+    /// The server calls admission webhooks.
     Webhooks,
     /// The history of its store can be compacted.
     Etcd,
 }
 
 impl Need {
-    /// Everything that a case may need.
+    /// All features that a case may need.
     pub const ALL: [Need; 4] = [Need::Auth, Need::Rbac, Need::Webhooks, Need::Etcd];
 }
 
@@ -99,7 +99,7 @@ fn yes() -> bool {
     true
 }
 
-/// What is wrong with a case: the step, counted from 1, where it is one, and a fragment.
+/// A problem of a case: the step, counted from 1, if it is one, and a fragment.
 pub(crate) type Fault = (Option<usize>, String);
 
 impl Case {
@@ -148,7 +148,7 @@ fn place(text: &str, steps: usize) -> Result<Place, String> {
     }
 }
 
-/// What a step may name: what is there from the beginning, and what steps before it made.
+/// The names that a step may use: the predefined ones, and those of earlier steps.
 struct Names<'a> {
     shared: &'a Shared,
     values: BTreeSet<String>,
@@ -203,7 +203,7 @@ impl<'a> Names<'a> {
         REFERENCE.captures_iter(text).try_for_each(|found| self.reference(&found[1]))
     }
 
-    /// Whether `a.b|+1` begins with something that is known.
+    /// Checks that `a.b|+1` begins with a known name.
     fn reference(&self, text: &str) -> Result<(), String> {
         static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[^.|]*").expect("a constant"));
         let name = NAME.find(text).map_or("", |found| found.as_str());

@@ -1,4 +1,4 @@
-//! Where two recordings differ.
+//! The differences between two recordings.
 
 use std::collections::BTreeSet;
 
@@ -14,34 +14,34 @@ use crate::place::Place;
 use crate::record::{Outcome, Record, Recording};
 use crate::shared::Shared;
 
-/// What comparing the cases of a kit has found.
+/// The result of comparing the cases of a kit.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
-    /// Each case, in the order of the kit.
+    /// The results of the cases, in the order of the kit.
     pub cases: Vec<CaseResult<'a>>,
-    /// What was allowed, and is no difference any more. Lines about cases that were not compared are not among them.
+    /// Allowances without a difference. Those for cases that were not compared are not among them.
     pub unneeded: Vec<&'a Allowance>,
 }
 
-/// What comparing one case has found.
+/// The result of comparing one case.
 #[derive(Clone, Debug)]
 pub struct CaseResult<'a> {
     /// The case that was compared.
     pub case: &'a Case,
-    /// What comparing it has found.
+    /// The result of the comparison.
     pub verdict: Verdict,
 }
 
-/// What comparing a case has found.
+/// The result of comparing a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Nothing differs that is compared.
+    /// No compared place differs.
     Agrees,
-    /// Only what is allowed differs.
+    /// Only allowed places differ.
     Allowed,
-    /// These places differ; what is allowed is not among them.
+    /// These places differ; allowed ones are not among them.
     Differs(Vec<Difference>),
-    /// One of the two has no answers, and why.
+    /// One of the two has no answers, with the reason.
     NotCompared(String),
 }
 
@@ -50,29 +50,29 @@ pub enum Verdict {
 pub struct Difference {
     /// The step, from 1; 0 for the record as a whole.
     pub step: usize,
-    /// The path in what the step recorded: names and numbers with dots between them.
+    /// The path in the record of the step: names and numbers with dots between them.
     pub path: String,
-    /// What the recording has there; `<absent>` if nothing.
+    /// The recorded value; `<absent>` if there is none.
     pub recorded: Json,
-    /// What there is instead.
+    /// The value of the other recording.
     pub actual: Json,
 }
 
-/// How many cases of a theme have which verdict.
+/// The number of cases of a theme by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Cases in which nothing differs.
     pub agreed: usize,
-    /// Cases in which something differs that may not.
+    /// Cases with differences that are not allowed.
     pub differing: usize,
-    /// Cases in which only what is allowed differs.
+    /// Cases with allowed differences only.
     pub allowed: usize,
     /// Cases without answers on one of the two sides.
     pub not_compared: usize,
 }
 
 impl Counts {
-    /// How many cases were compared.
+    /// The number of cases that were compared.
     pub fn compared(&self) -> usize {
         self.agreed + self.differing + self.allowed
     }
@@ -105,9 +105,9 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Compares what was recorded of a real server with what another one answered, for all cases of a kit.
+/// Compares the recorded answers of a real server with those of another one, for all cases of a kit.
 pub fn compare<'a>(kit: &'a Kit, recorded: &Recording, actual: &Recording, allowed: &'a Allowed) -> Comparison<'a> {
-    // Lines that a difference needed, and lines about a case that was compared, by their place in the list.
+    // Allowances that a difference used, and allowances for a case that was compared, by their index.
     let (mut needed, mut judged) = (BTreeSet::new(), BTreeSet::new());
     let mut cases = Vec::new();
     for case in &kit.cases {
@@ -137,7 +137,7 @@ pub fn compare<'a>(kit: &'a Kit, recorded: &Recording, actual: &Recording, allow
     Comparison { cases, unneeded }
 }
 
-/// The differences of a case, or why there is nothing to compare.
+/// The differences of a case, or the reason why it cannot be compared.
 fn both(case: &Case, recorded: Option<&Record>, actual: Option<&Record>, shared: &Shared) -> Result<Vec<Difference>, String> {
     let recorded = match recorded.map(|record| &record.outcome) {
         None => return Err("not recorded".to_owned()),
@@ -191,7 +191,7 @@ fn difference(step: usize, (path, recorded, actual): (String, Json, Json)) -> Di
     Difference { step, path, recorded, actual }
 }
 
-/// Spaces, case and the charset of a content type are no difference.
+/// A content type without spaces and charset, in lower case: these do not count as differences.
 fn without_charset(mut step: Json) -> Json {
     if let Json::Object(members) = &mut step
         && let Some(Json::Object(headers)) = members.get_mut("headers")
@@ -226,7 +226,7 @@ fn differences(recorded: &Json, actual: &Json, path: &str, found: &mut Vec<(Stri
     }
 }
 
-/// Integers and floats are two types.
+/// Whether two values have the same type. Integers and floats are distinct types.
 fn is_same_type(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(one), Json::Number(other)) => one.is_f64() == other.is_f64(),

@@ -1,4 +1,4 @@
-//! What of an object is compared.
+//! The compared parts of an object.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::json::{Json, Map};
 /// The fields that are not compared, by kind: names from the object on, `*` for every member or item.
 pub(crate) type Ignored = BTreeMap<String, Vec<Vec<String>>>;
 
-/// A copy without them. What has no kind of its own has that which the list around it says.
+/// A copy without the ignored fields. An item without a kind has the kind that the list around it implies.
 pub(crate) fn focus(value: &Json, ignored: &Ignored, kind: Option<&str>) -> Json {
     match value {
         Json::Array(items) => Json::Array(items.iter().map(|item| focus(item, ignored, kind)).collect()),
@@ -38,7 +38,7 @@ fn remove(members: &mut Map, path: &[String]) {
     }
 }
 
-/// Below a list, only `*` leads on.
+/// In a list, only `*` continues a path.
 fn inside(value: &mut Json, path: &[String]) {
     match value {
         Json::Object(members) => remove(members, path),
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(focused(&of("NodeList", pod)), of("NodeList", pod));
         let event = |pod: &str| format!(r#"{{"object": {{"kind": "Pod", {}, "type": "ADDED"}}"#, &pod[1..]);
         assert_eq!(focused(&event(pod)), event(left));
-        // A reference to a Pod is none.
+        // A reference to a Pod is not a Pod.
         let reference = r#"{"kind": "Pod", "status": {"qosClass": "x"}}"#;
         assert_eq!(focused(reference), reference);
     }

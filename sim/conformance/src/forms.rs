@@ -7,33 +7,33 @@ use serde_json::Number;
 
 use crate::json::{Json, Map};
 
-/// What stands for something else in a text.
+/// The references in a text, which are replaced by values.
 pub(crate) static REFERENCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$\{([^}]*)\}").expect("a constant"));
 
-/// What an object of a body stands for.
+/// The form of an object in a body.
 #[derive(Debug)]
 pub(crate) enum Form<'a> {
-    /// A text, so many times.
+    /// A text, repeated this many times.
     Repeat(&'a str, usize),
-    /// Entries whose key has `{i}` for their number.
+    /// Entries with `{i}` in their keys for their number.
     Map { count: usize, key: &'a str, value: &'a Json },
     /// Items with `{i}` for their number.
     List { count: usize, item: &'a Json },
-    /// A continue token that is made by hand.
+    /// A handmade continue token.
     Token(&'a Json),
     /// A template with the rest merged in.
     Use(&'a str, Map),
-    /// What was captured, with changes merged in.
+    /// A captured value, with changes merged in.
     From(&'a str, Option<&'a Json>),
-    /// Nothing else than itself.
+    /// An object as it is.
     Plain,
 }
 
-/// What an object stands for.
+/// The form that an object has.
 ///
 /// # Errors
 ///
-/// Says what a form lacks.
+/// Names the missing or invalid part of a form.
 pub(crate) fn form(members: &Map) -> Result<Form<'_>, String> {
     let text = |name: &str| members[name].as_str().ok_or_else(|| format!("`{name}` has to be a text"));
     let form = if let Some(repeat) = members.get("$repeat") {
@@ -76,7 +76,7 @@ pub(crate) fn merge(target: Option<Json>, patch: Json) -> Json {
         if value == Json::Null {
             result.shift_remove(&name);
         } else {
-            // A member that is there keeps its place.
+            // An existing member keeps its place.
             let merged = merge(result.get(&name).cloned(), value);
             result.insert(name, merged);
         }
@@ -95,7 +95,7 @@ pub(crate) fn numbered(value: &Json, index: usize) -> Json {
     }
 }
 
-/// The integer that a number or a text of digits is.
+/// The value of a number or of a text of digits.
 pub(crate) fn integer(value: &Json) -> Option<i128> {
     match value {
         Json::Number(number) => number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)),
@@ -104,7 +104,7 @@ pub(crate) fn integer(value: &Json) -> Option<i128> {
     }
 }
 
-/// A value inside a text.
+/// A value as part of a text.
 pub(crate) fn plain(value: &Json) -> Option<String> {
     match value {
         Json::String(text) => Some(text.clone()),

@@ -1,6 +1,6 @@
 //! Wildcards of a shell.
 
-/// A pattern: `*` is any text, `?` any character, `[a-z]` one of these, `[!a-z]` another one. A `.` or `/` is a character as any other.
+/// A pattern: `*` is any text, `?` any character, `[a-z]` one of these, `[!a-z]` another one. `.` and `/` are ordinary characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Glob {
     parts: Vec<Part>,
@@ -38,11 +38,11 @@ impl Glob {
         Self { parts }
     }
 
-    /// Whether the pattern is the whole text.
+    /// Whether the pattern matches the whole text.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let (mut part, mut at) = (0, 0);
-        // Where the last `*` stands, and how far it reaches so far: a longer reach is tried when what follows fails.
+        // The place of the last `*`, and its reach so far: a longer reach is tried if the rest fails.
         let mut star = None;
         loop {
             match (self.parts.get(part), text.get(at)) {
@@ -80,7 +80,7 @@ impl Part {
     }
 }
 
-/// The set that begins behind a `[`, and its length with the `]`; none where that is missing.
+/// The set that begins after a `[`, and its length with the `]`; `None` if that is missing.
 fn set(chars: &[char]) -> Option<(Part, usize)> {
     let outside = chars.first() == Some(&'!');
     let start = usize::from(outside);

@@ -1,4 +1,4 @@
-//! JSON whose objects keep their order: names are given by first appearance, and a server may answer by the order of a body.
+//! JSON whose objects keep their order: names are given by first appearance, and the order of an answer may depend on that of a body.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// The members of an object in the order in which they were written; of a name given twice the last value counts.
+/// The members of an object in their written order; of a duplicate name the last value counts.
 pub type Map = IndexMap<String, Json>;
 
 /// A value of JSON. Equal objects may have their members in any order; `1` and `1.0` differ.
@@ -31,7 +31,7 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// No JSON, more than one document, or nested deeper than 127 levels.
+    /// Fails if the text is invalid JSON, more than one document, or nested deeper than 127 levels.
     pub fn read(text: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(text)
     }
@@ -41,27 +41,27 @@ impl Json {
         self.as_object()?.get(name)
     }
 
-    /// The text, where the value is one.
+    /// The text, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Json::String(text) = self { Some(text) } else { None }
     }
 
-    /// The members, where the value is an object.
+    /// The members, if the value is an object.
     pub fn as_object(&self) -> Option<&Map> {
         if let Json::Object(members) = self { Some(members) } else { None }
     }
 
-    /// The items, where the value is a list.
+    /// The items, if the value is a list.
     pub fn as_array(&self) -> Option<&[Json]> {
         if let Json::Array(items) = self { Some(items) } else { None }
     }
 
-    /// Without spaces, members in their order: what is sent.
+    /// Without spaces, members in their order: the form that is sent.
     pub fn compact(&self) -> String {
         self.written(Form { spaced: false, ascii: false, sorted: false })
     }
 
-    /// The same in ASCII: what is inside a continue token.
+    /// The same in ASCII: the content of a continue token.
     pub fn ascii_compact(&self) -> String {
         self.written(Form { spaced: false, ascii: true, sorted: false })
     }
@@ -71,7 +71,7 @@ impl Json {
         self.written(Form { spaced: true, ascii: false, sorted: true })
     }
 
-    /// With spaces, members in their order, in ASCII: where a case is searched for what it sends.
+    /// With spaces, members in their order, in ASCII: the source text of a case, in which sent values are found.
     pub fn ascii(&self) -> String {
         self.written(Form { spaced: true, ascii: true, sorted: false })
     }
@@ -113,7 +113,7 @@ impl fmt::Display for Json {
     }
 }
 
-/// How a value is written.
+/// The format of a written value.
 #[derive(Clone, Copy)]
 struct Form {
     spaced: bool,

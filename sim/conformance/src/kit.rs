@@ -1,4 +1,4 @@
-//! All cases, and what they share.
+//! All cases, and their shared values.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,13 +9,13 @@ use crate::json::Json;
 use crate::problem::{Problem, document};
 use crate::shared::Shared;
 
-/// The name of the file with what the cases share.
+/// The name of the file with the values that the cases share.
 const SHARED: &str = "_shared.json";
 
 /// All cases of a folder, in the order of its files.
 #[derive(Clone, Debug)]
 pub struct Kit {
-    /// What all cases share.
+    /// The values that all cases share.
     pub shared: Shared,
     /// The cases; their ids differ.
     pub cases: Vec<Case>,
@@ -33,7 +33,7 @@ impl Kit {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong in a file, with the case and the step where it is in one.
+    /// Returns the first problem of a file, with the case and the step if it is in one.
     pub fn read(folder: &Path) -> Result<Self, Problem> {
         let shared = Shared::read(&folder.join(SHARED))?;
         let (mut cases, mut seen) = (Vec::new(), BTreeSet::new());
@@ -57,7 +57,7 @@ impl Kit {
         Ok(Self { shared, cases })
     }
 
-    /// Leaves out the cases whose id does not pass.
+    /// Keeps only the cases whose id passes.
     pub fn only(&mut self, passes: impl Fn(&str) -> bool) {
         self.cases.retain(|case| passes(&case.id));
     }

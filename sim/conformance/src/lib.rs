@@ -7,18 +7,17 @@
 //!   recorded.jsonl ──► Recording, Recording ──► compare ──► Comparison: the places where two servers differ
 //! ```
 //! A [`Kit`] holds cases: requests, watches and waits, no expectations. A [`Runner`] runs them against a [`Server`], under that server's
-//! clock, and gives a [`Record`] for each, in which whatever differs from run to run (versions, uids, times) has a name that does not.
-//! [`compare`] finds the places where two recordings differ: that of a real server, and another one. [`Allowed`] lists those that are
-//! known.
+//! clock, and returns a [`Record`] for each, in which values that differ from run to run (versions, uids, times) have stable names.
+//! [`compare`] finds the differences between two recordings: that of a real server, and another one. [`Allowed`] lists known differences.
 //!
-//! Nothing of the simulation is imported here. The simulated server is made a [`Server`] by `ipam-sim`, whose verb `conformance` is this
-//! package with files and text.
+//! Nothing of the simulation is imported here. `ipam-sim` implements [`Server`] for the simulated server; its verb `conformance` adds files
+//! and text to this package.
 //!
 //! The format of cases and recordings is described in `ci/conformance/README.md` of the repository.
 //!
 //! # Examples
 //!
-//! A server that answers each request with 404 is compared with a recording of one that is well:
+//! A server that answers each request with 404 is compared with the recording of a working one:
 //!
 //! ```
 //! use std::pin::pin;

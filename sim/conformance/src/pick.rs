@@ -2,7 +2,7 @@
 
 use crate::json::{Json, Map};
 
-/// What stands where a part is not there.
+/// The value in place of an absent part.
 pub(crate) const ABSENT: &str = "<absent>";
 
 /// The parts of a body by their paths: names with `/` between them; `list[name=x]` is the first item whose name is x, `list[=x]` the item

@@ -5,20 +5,20 @@ use crate::glob::Glob;
 /// Places `STEP:PATH` in the record of a case: a step, counted from 1, or `*` for any; and a path with the wildcards of a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// As it was written.
+    /// The text as it was written.
     pub text: String,
-    /// The step; none for any.
+    /// The step; `None` = any.
     pub step: Option<usize>,
     path: Glob,
     below: Glob,
 }
 
 impl Place {
-    /// Reads one.
+    /// Reads `STEP:PATH` from a text.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it.
+    /// Returns the problem of the text.
     pub fn read(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no place; expected STEP:PATH, e.g. 3:body.message or *:headers.*");
         let (step, path) = text.split_once(':').ok_or_else(wrong)?;
@@ -26,7 +26,7 @@ impl Place {
         Ok(Self { text: text.to_owned(), step, path: Glob::new(path), below: Glob::new(&format!("{path}.*")) })
     }
 
-    /// Whether a path of a step, or something above it, is meant.
+    /// Whether the place covers a path of a step, or something above it.
     pub fn covers(&self, step: usize, path: &str) -> bool {
         self.step.is_none_or(|own| own == step) && (self.path.matches(path) || self.below.matches(path))
     }

@@ -1,4 +1,4 @@
-//! Recordings: what a server answered, one object of JSON a line.
+//! Recordings: the answers of a server, one JSON object a line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,32 +6,32 @@ use std::path::Path;
 use crate::json::{Json, Map};
 use crate::problem::Problem;
 
-/// What a server answered to one case.
+/// The answers of a server to one case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The id of the case.
     pub id: String,
     /// The theme of the case.
     pub theme: String,
-    /// What there is of it.
+    /// The outcome of the case.
     pub outcome: Outcome,
-    /// Requests that were refused although something else builds on their answer.
+    /// Requests that were refused although later steps use their answers.
     pub suspect: Vec<String>,
 }
 
-/// What there is of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// What each step recorded.
+    /// The records of the steps.
     Steps(Vec<Json>),
-    /// It was left out, and why.
+    /// The case was left out, with the reason.
     Skipped(String),
-    /// It broke off, and why.
+    /// The case broke off, with the reason.
     Failed(String),
 }
 
 impl Record {
-    /// As a line of a recording, without its end.
+    /// The record as a line of a recording, without its end.
     pub fn line(&self) -> String {
         let mut members = Map::from([("id".to_owned(), self.id.as_str().into()), ("theme".to_owned(), self.theme.as_str().into())]);
         let (name, value) = match &self.outcome {
@@ -70,10 +70,10 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// A line that is no record, or a second record of a case.
+    /// Fails at a line that is not a record, and at a second record of a case.
     pub fn read(file: &Path, text: &str) -> Result<Self, Problem> {
         let mut records = BTreeMap::new();
-        // Only this ends a line: texts hold other separators of Unicode as they are.
+        // Only `\n` ends a line: texts contain other separators of Unicode.
         for (index, line) in text.split('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let value = Json::read(line.as_bytes()).map_err(|error| Problem::document(file, index + 1, &error))?;
             let record = Record::of(&value).map_err(|wrong| Problem::line(file, index + 1, wrong))?;

@@ -1,4 +1,4 @@
-//! Requests as they are sent.
+//! Requests in the form in which they are sent.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::values::{ValueError, Values};
 
 const CONTENT_TYPE: &str = "content-type";
 
-/// A request with all values in their places.
+/// A request with all values filled in.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) method: String,
@@ -41,7 +41,7 @@ impl Sent {
         Ok(Self { method: "GET".to_owned(), target, headers, body: None, identity: watch.identity })
     }
 
-    /// A request of the kit itself, with a body of JSON if any.
+    /// A request of the kit itself, with a body of JSON if it has one.
     pub(crate) fn plain(method: &str, target: String, body: Option<&Json>) -> Self {
         let mut headers = usual();
         headers.extend(body.map(|_| (CONTENT_TYPE.to_owned(), "application/json".to_owned())));
@@ -67,10 +67,10 @@ fn headers(values: &Values<'_>, given: &IndexMap<String, Option<String>>) -> Res
     Ok(headers)
 }
 
-/// The bytes of a body; adds its type where the step does not say it.
+/// The bytes of a body; adds its content type if the step has none.
 fn bytes(values: &Values<'_>, body: &Json, request: &Request, headers: &mut Vec<(String, String)>) -> Result<Vec<u8>, ValueError> {
     if let Some(hex) = body.get("$hex") {
-        // Such a body has no usual type.
+        // Such a body has no default content type.
         return hex
             .as_str()
             .and_then(unhexed)
@@ -97,7 +97,7 @@ fn unhexed(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// Path and query as they stand in the request line.
+/// Path and query as in the request line.
 fn target(values: &Values<'_>, path: &str, query: &IndexMap<String, Json>, watch: bool) -> Result<String, ValueError> {
     let mut target = escaped(&values.text(path)?, "/:%~,-._", false);
     let mut pairs = Vec::new();
@@ -121,7 +121,7 @@ fn target(values: &Values<'_>, path: &str, query: &IndexMap<String, Json>, watch
     Ok(target)
 }
 
-/// The text with every byte escaped that is neither an ASCII letter, nor a digit, nor one of `safe`; a space of a query is a `+`.
+/// The text with all bytes escaped except ASCII letters, digits and those of `safe`; a space in a query becomes `+`.
 fn escaped(text: &str, safe: &str, query: bool) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

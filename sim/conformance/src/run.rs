@@ -1,4 +1,4 @@
-//! Running cases.
+//! Runs the cases of a kit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -20,23 +20,23 @@ use crate::step::{Compact, Poll, Request, Step, Watch};
 use crate::values::{ValueError, Values};
 use crate::watch::Open;
 
-/// How long an answer may take, and a case.
+/// The time limits of an answer and of a case.
 const REQUEST_MAX: Duration = Duration::from_secs(45);
 const CASE_MAX: Duration = Duration::from_secs(75);
-/// Between two requests of a poll.
+/// The interval between two requests of a poll.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// How long a new type may take until it is served, and how often that is looked at.
+/// The time limit until a new type is served, and the interval between looks.
 const SERVED_MAX: Duration = Duration::from_secs(30);
 const SERVED_EVERY: Duration = Duration::from_millis(200);
 
-/// How a server is run against.
+/// The options of a run against a server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What the server has of what cases need; the others are left out.
+    /// The features of the server; cases that need others are left out.
     pub has: BTreeSet<Need>,
     /// Whether `metadata.managedFields` is recorded in every case.
     pub managed_fields: bool,
-    /// Four letters or digits of lower case that are in all names: with others, a server can be recorded again.
+    /// Four lower-case letters or digits in all names: with other ones, a server can be recorded again.
     pub run_id: String,
 }
 
@@ -53,8 +53,8 @@ impl<'a> Runner<'a> {
         Self { kit, options }
     }
 
-    /// Makes the kit's custom resource definitions on a server, once before its first case, and waits until lists of them are answered.
-    /// Gives what went wrong, a sentence each.
+    /// Creates the kit's custom resource definitions on a server, once before its first case, and waits until lists of them are answered.
+    /// Returns the failures, a sentence each.
     pub async fn set_up(&self, server: &impl Server) -> Vec<String> {
         let mut wrong = Vec::new();
         let values = Values::new(&self.kit.shared, [("ns", "default".into())]);
@@ -69,7 +69,7 @@ impl<'a> Runner<'a> {
             };
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
             match send(server, Sent::plain("POST", path, Some(&body))).await {
-                // It may be there from a run before.
+                // It may exist from an earlier run.
                 Ok(Answer { status: 201 | 409, .. }) => {}
                 Ok(answer) => {
                     let body: String = String::from_utf8_lossy(&answer.body).chars().take(300).collect();
@@ -93,8 +93,8 @@ impl<'a> Runner<'a> {
         wrong
     }
 
-    /// Runs all cases on one server that [`Runner::set_up`] has prepared. Those that compact the history come last: they take it from under
-    /// the others. The records are in the order of the cases.
+    /// Runs all cases on one server that [`Runner::set_up`] has prepared. Cases that compact the history come last, since the others need
+    /// it. The records are in the order of the cases.
     pub async fn run(&self, server: &impl Server) -> Vec<Record> {
         let (last, first): (Vec<usize>, Vec<usize>) =
             (0..self.kit.cases.len()).partition(|index| self.kit.cases[*index].needs.contains(&Need::Etcd));
@@ -105,7 +105,7 @@ impl<'a> Runner<'a> {
         records.into_values().collect()
     }
 
-    /// Runs the case of this index on a server that [`Runner::set_up`] has prepared.
+    /// Runs the case with this index on a server that [`Runner::set_up`] has prepared.
     pub async fn run_case(&self, server: &impl Server, index: usize) -> Record {
         let case = &self.kit.cases[index];
         let lacking: Vec<String> = case.needs.iter().filter(|need| !self.options.has.contains(need)).map(Need::to_string).collect();
@@ -143,7 +143,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// A case on its way.
+/// A case in progress.
 struct CaseRun<'a, S: Server> {
     server: &'a S,
     values: Values<'a>,
@@ -154,7 +154,7 @@ struct CaseRun<'a, S: Server> {
     suspect: Vec<String>,
 }
 
-/// Why a step has no answer.
+/// The reason why a step has no answer.
 enum Failure {
     Request(RequestError),
     Value(ValueError),
@@ -185,7 +185,7 @@ impl<S: Server> CaseRun<'_, S> {
             Ok(answer) => self.suspect.push(format!("namespace: {}", answer.status)),
             Err(error) => self.suspect.push(format!("namespace: {}", name_of(error))),
         }
-        // Pods need it where the ServiceAccount plugin is on; a server without the type refuses it, and no pod misses it.
+        // Pods need it if the ServiceAccount plugin is on; a server without the type refuses it, and its pods do not need it.
         let account = object("ServiceAccount", &[("name", "default"), ("namespace", ns)]);
         let _ = send(self.server, Sent::plain("POST", format!("/api/v1/namespaces/{ns}/serviceaccounts"), Some(&account))).await;
     }
@@ -308,7 +308,7 @@ impl<S: Server> CaseRun<'_, S> {
     }
 }
 
-/// Leaves the parts of a body that are asked for.
+/// Keeps only the requested parts of a body.
 fn pick(result: &mut Map, parts: Option<&[String]>) {
     if let (Some(parts), Some(body)) = (parts, result.get_mut("body")) {
         *body = picked(body, parts);
@@ -319,7 +319,7 @@ async fn send(server: &impl Server, sent: Sent) -> Result<Answer, RequestError> 
     in_time(server, server.request(&sent.method, &sent.target, &sent.headers, sent.body, sent.identity)).await
 }
 
-/// What the server answers, if it does in time.
+/// The answer of the server, if it comes in time.
 async fn in_time<T>(server: &impl Server, answer: impl Future<Output = Result<T, RequestError>>) -> Result<T, RequestError> {
     match select(pin!(answer), pin!(server.sleep(REQUEST_MAX))).await {
         Either::Left((answer, _)) => answer,

@@ -1,37 +1,37 @@
-//! The server that cases are run against.
+//! The interface of a server that cases are run against.
 
 use std::time::Duration;
 
-/// What an API server answers to one request.
+/// The answer of an API server to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The status code of HTTP.
     pub status: u16,
-    /// Names in lower case, and values; a name may be there more than once.
+    /// The headers, with names in lower case; a name may occur more than once.
     pub headers: Vec<(String, String)>,
     /// The whole body; empty for a watch that was opened.
     pub body: Vec<u8>,
 }
 
-/// Who sends a request.
+/// The identity of a caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Identity {
     /// A member of `system:masters`.
     #[default]
     Admin,
-    /// The user `kit-nobody`, who is known and may do nothing.
+    /// The user `kit-nobody`, authenticated and without permissions.
     Nobody,
-    /// Somebody with a token that the server does not know.
+    /// A user with a token that the server does not know.
     Stranger,
-    /// Somebody without a token.
+    /// A user without a token.
     Anonymous,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
-    /// None came in time.
+    /// No answer came in time.
     Timeout,
     /// The connection was refused, or ended before the answer.
     Connection,
@@ -42,8 +42,8 @@ pub trait Server {
     /// A watch that was opened and not hung up.
     type Stream: EventStream;
 
-    /// Sends one request and waits for the whole answer. `target` is path and query as they stand in the request line; names of headers are
-    /// in lower case. What proves the identity is the server's to add.
+    /// Sends one request and waits for the whole answer. `target` is path and query as in the request line; names of headers are in lower
+    /// case. The server adds the credentials of the identity.
     fn request(
         &self,
         method: &str,
@@ -64,16 +64,16 @@ pub trait Server {
     /// Waits on the server's clock.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()>;
 
-    /// How much time has passed on the server's clock, from any beginning.
+    /// The time on the server's clock, since any fixed beginning.
     fn elapsed(&self) -> Duration;
 
-    /// Compacts the history of the store up to `revision`, which stays, as a stranger to the API server would; with `announce` as the API
-    /// servers' own compactor does it, so that they drop what is older from their caches.
+    /// Compacts the history of the store up to `revision`, which stays, as an outsider would; with `announce`, as the API servers' own
+    /// compactor does, so that they drop older history from their caches.
     fn compact(&self, revision: u64, announce: bool) -> impl Future<Output = ()>;
 }
 
 /// The lines of a watch. Dropping it hangs up.
 pub trait EventStream {
-    /// Waits for the next line; `None` when the server has ended the stream, each time from then on. Dropping the future loses no line.
+    /// Waits for the next line; `None` = the server has ended the stream, also in each later call. Dropping the future loses no line.
     fn next(&mut self) -> impl Future<Output = Option<Vec<u8>>>;
 }

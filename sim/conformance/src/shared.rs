@@ -1,4 +1,4 @@
-//! What the cases of a folder share.
+//! The values that the cases of a folder share.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,18 +10,18 @@ use crate::json::Json;
 use crate::place::Place;
 use crate::problem::{Problem, document};
 
-/// What the cases of a folder share.
+/// The values that the cases of a folder share.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     /// Paths by the name under which cases use them.
     pub paths: IndexMap<String, String>,
     /// Bodies by name, to which cases add.
     pub templates: IndexMap<String, Json>,
-    /// By kind, the fields that are not compared: names from the object on.
+    /// The fields that are not compared, by kind: names from the object on.
     pub ignore: BTreeMap<String, Vec<Vec<String>>>,
-    /// Places of any case where another value of the same type is no difference.
+    /// Places of any case where another value of the same type does not count as a difference.
     pub loose: Vec<Place>,
-    /// Definitions of custom resources that are made before the first case.
+    /// Definitions of custom resources that are created before the first case.
     pub crds: Vec<Json>,
 }
 
@@ -50,7 +50,7 @@ impl Shared {
         if let Some((name, other)) = form.paths.iter().find_map(|(name, path)| Some((name, foreign(path)?))) {
             return Err(Problem::file(file, format!("the path `{name}` has `{other}` in it; it can only have `ns` and `prefix`")));
         }
-        // Else one could use itself.
+        // Otherwise one could use itself.
         if let Some(name) = form.templates.iter().find_map(|(name, template)| template.compact().contains("\"$use\"").then_some(name)) {
             return Err(Problem::file(file, format!("the template `{name}` uses another one; only cases use templates")));
         }

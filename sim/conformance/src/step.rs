@@ -22,9 +22,9 @@ pub enum Step {
     Close(String),
     /// Sends requests at once, and records their statuses and reasons in sorted order.
     Parallel(Vec<Request>),
-    /// Repeats a request until its answer is as it should be.
+    /// Repeats a request until it has the wanted answer.
     Poll(Poll),
-    /// Waits for so long.
+    /// Waits for this duration.
     Sleep(Duration),
     /// Compacts the history of the store.
     Compact(Compact),
@@ -39,36 +39,36 @@ pub struct Request {
     pub method: String,
     /// The path, with references.
     pub path: String,
-    /// Parameters; a list gives one several times, null leaves it out.
+    /// Parameters; a list repeats one, null leaves it out.
     #[serde(default)]
     pub query: IndexMap<String, Json>,
-    /// Headers besides or instead of the usual ones; null removes one.
+    /// Headers in addition to the usual ones, or replacing them; null removes one.
     #[serde(default)]
     pub headers: IndexMap<String, Option<String>>,
     /// The body, with its forms.
     #[serde(default, deserialize_with = "given")]
     pub body: Option<Json>,
-    /// Who sends the request.
+    /// The identity of the caller.
     #[serde(default, rename = "as")]
     pub identity: Identity,
     /// The name under which the answer's body is kept.
     pub capture: Option<String>,
-    /// That a refusal is as good as any answer to what captures it.
+    /// Whether any answer, even a refusal, may be captured.
     #[serde(default)]
     pub any_status: bool,
-    /// The parts of the body that are recorded, as paths; none for all.
+    /// The parts of the body that are recorded, as paths; `None` = all.
     pub pick: Option<Vec<String>>,
-    /// How the version of the list is determined.
+    /// The way in which the version of the list is determined.
     pub exact: Option<Exact>,
 }
 
-/// How the version of a list is determined.
+/// The way in which the version of a list is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exact {
-    /// It is that of an object.
+    /// It is the version of an object.
     Version,
-    /// It is that of a page before.
+    /// It is the version of an earlier page.
     Page,
 }
 
@@ -84,10 +84,10 @@ pub struct Watch {
     /// Parameters; `watch=true` is added.
     #[serde(default)]
     pub query: IndexMap<String, Json>,
-    /// Headers besides or instead of the usual ones; null removes one.
+    /// Headers in addition to the usual ones, or replacing them; null removes one.
     #[serde(default)]
     pub headers: IndexMap<String, Option<String>>,
-    /// Who opens the watch.
+    /// The identity of the caller.
     #[serde(default, rename = "as")]
     pub identity: Identity,
 }
@@ -99,28 +99,28 @@ pub struct Collect {
     /// The name of the watch.
     #[serde(rename = "collect")]
     pub name: String,
-    /// For how many events to wait. Bookmarks do not count, save the one that ends the initial events.
+    /// The number of events to wait for. Bookmarks do not count, except the one that ends the initial events.
     #[serde(default)]
     pub count: usize,
-    /// For what to wait instead.
+    /// Something else to wait for.
     pub until: Option<Until>,
-    /// The most that is waited.
+    /// The longest time to wait.
     #[serde(default = "collect_max", deserialize_with = "seconds")]
     pub max: Duration,
-    /// How long to listen for more, afterwards.
+    /// The time to listen for further events, afterwards.
     #[serde(default = "quiet", deserialize_with = "seconds")]
     pub quiet: Duration,
-    /// That a bookmark which comes last is recorded.
+    /// Whether a bookmark that comes last is recorded.
     #[serde(default)]
     pub bookmark: bool,
-    /// How many of the first events have no order, and are sorted by name.
+    /// The number of first events that are in random order, and are sorted by name.
     #[serde(default)]
     pub sort_first: usize,
     /// The name under which the events are kept.
     pub capture: Option<String>,
 }
 
-/// For what else than a number of events to wait.
+/// A condition to wait for instead of a number of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Until {
@@ -135,22 +135,22 @@ pub struct Poll {
     /// The request that is repeated.
     #[serde(rename = "poll")]
     pub request: Request,
-    /// The answer that is waited for.
+    /// The answer to wait for.
     pub until: Wanted,
-    /// How long it is repeated.
+    /// The longest time to repeat it.
     #[serde(default = "poll_max", deserialize_with = "seconds")]
     pub max: Duration,
     /// The name under which the last answer's body is kept.
     pub capture: Option<String>,
 }
 
-/// An answer that is waited for.
+/// An answer to wait for.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// Its status; none for any.
+    /// Its status; `None` = any.
     pub status: Option<u16>,
-    /// What its body contains.
+    /// Values that its body contains.
     #[serde(default, deserialize_with = "given")]
     pub body: Option<Json>,
 }
@@ -160,9 +160,9 @@ pub struct Wanted {
 #[serde(deny_unknown_fields)]
 pub struct Compact {
     control: Control,
-    /// The revision up to which history goes, with references.
+    /// The revision up to which the history is removed, with references.
     pub revision: Json,
-    /// That the API servers are told.
+    /// Whether the API servers are told.
     #[serde(default)]
     pub announce: bool,
 }
@@ -193,14 +193,14 @@ struct SleepForm {
 }
 
 impl Step {
-    /// Reads one.
+    /// Reads a step from its JSON form.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it: a member that its form does not have, or lacks, or that is no value for it.
+    /// Names an unknown, missing or invalid member of the step.
     pub fn read(value: &Json) -> Result<Self, String> {
         let members = value.as_object().ok_or("a step has to be an object")?;
-        // For the reader of the case.
+        // A note is for the reader of the case.
         let text = members.iter().filter(|(name, _)| *name != "note").map(|(name, item)| (name.clone(), item.clone())).collect::<Json>();
         let text = text.compact();
         let step = if members.contains_key("sleep") {
@@ -224,7 +224,7 @@ impl Step {
         Ok(step)
     }
 
-    /// What only a request of its own has makes no sense in one of many.
+    /// Checks that a request within a step has no members that only a single request can have.
     fn check(&self) -> Result<(), String> {
         let (requests, what, pick) = match self {
             Step::Parallel(requests) => (requests.as_slice(), "parallel", false),
@@ -245,7 +245,7 @@ impl Step {
         if requests.is_empty() { Err("`parallel` has to have requests".to_owned()) } else { Ok(()) }
     }
 
-    /// The name under which the step keeps something.
+    /// The name under which the step keeps a value.
     pub fn capture(&self) -> Option<&str> {
         match self {
             Step::Request(Request { capture, .. }) | Step::Collect(Collect { capture, .. }) | Step::Poll(Poll { capture, .. }) => {
@@ -255,7 +255,7 @@ impl Step {
         }
     }
 
-    /// What the step does, in a line for people.
+    /// The step in a line for people.
     pub fn title(&self) -> String {
         match self {
             Step::Request(request) => request.title(),
@@ -308,7 +308,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Er
         .map_err(|_| D::Error::custom("a time has to be a number of seconds from 0 on"))
 }
 
-/// A member that is there, also if it is null.
+/// A member that is present, even if it is null.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }

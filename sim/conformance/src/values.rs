@@ -1,4 +1,4 @@
-//! What `${...}` and the `$` forms of bodies stand for.
+//! The values of `${...}` and of the `$` forms in bodies.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::forms::{Form, REFERENCE, form, integer, merge, numbered, plain};
 use crate::json::Json;
 use crate::shared::Shared;
 
-/// Why something cannot be expanded: a fragment that becomes the record of the step.
+/// The reason why a value cannot be expanded: a fragment that becomes the record of the step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
     /// Nothing has this name or path.
     #[error("there is no value for {0}")]
     Missing(String),
-    /// What was found is not what is needed there.
+    /// The value found does not suit its use.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// The values of one case: its namespace and prefix, and what its steps captured.
+/// The values of one case: its namespace and prefix, and the values that its steps captured.
 #[derive(Clone, Debug)]
 pub(crate) struct Values<'a> {
     shared: &'a Shared,
@@ -28,17 +28,17 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Those that a case begins with.
+    /// The values at the beginning of a case.
     pub(crate) fn new<'n>(shared: &'a Shared, given: impl IntoIterator<Item = (&'n str, Json)>) -> Self {
         Self { shared, values: given.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
     }
 
-    /// Keeps what a step captured.
+    /// Keeps a value that a step captured.
     pub(crate) fn set(&mut self, name: &str, value: Json) {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// What `${text}` stands for: one of the shared paths, or a part of a value, changed by a number that follows `|`.
+    /// The value of `${text}`: one of the shared paths, or a part of a value, changed by a number that follows `|`.
     fn reference(&self, text: &str) -> Result<Json, ValueError> {
         let (path, change) = text.split_once('|').unwrap_or((text, ""));
         if let Some(shared) = self.shared.paths.get(path) {
@@ -67,11 +67,11 @@ impl<'a> Values<'a> {
         Ok(value)
     }
 
-    /// A text with its references replaced; one that is nothing but a reference becomes the value itself.
+    /// A text with its references replaced; a text that is a single reference becomes the value itself.
     ///
     /// # Errors
     ///
-    /// A reference to nothing, or one inside a text to what is neither text nor number.
+    /// Fails at a reference to nothing, and at one inside a text to a value that is neither text nor number.
     pub(crate) fn fill(&self, text: &str) -> Result<Json, ValueError> {
         let whole = REFERENCE.captures(text).filter(|found| found[0].len() == text.len());
         match whole {
@@ -84,7 +84,7 @@ impl<'a> Values<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Values::fill`].
+    /// Fails as [`Values::fill`] does.
     pub(crate) fn text(&self, text: &str) -> Result<String, ValueError> {
         let (mut out, mut end) = (String::new(), 0);
         for found in REFERENCE.captures_iter(text) {
@@ -98,11 +98,11 @@ impl<'a> Values<'a> {
         Ok(out)
     }
 
-    /// A body as it is sent.
+    /// A body in the form in which it is sent.
     ///
     /// # Errors
     ///
-    /// As [`Values::fill`], and a form that lacks something.
+    /// Fails as [`Values::fill`] does, and at an incomplete form.
     pub(crate) fn expand(&self, value: &Json) -> Result<Json, ValueError> {
         let members = match value {
             Json::String(text) => return self.fill(text),

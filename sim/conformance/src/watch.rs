@@ -1,4 +1,4 @@
-//! Watches that are open, and what is recorded of them.
+//! Open watches, and their records.
 
 use std::pin::pin;
 
@@ -21,7 +21,7 @@ impl<S: EventStream> Open<S> {
         Self { stream, ended: false, asked }
     }
 
-    /// Waits for the events of a step, then listens on for a while: an event too many is a difference as well.
+    /// Waits for the events of a step, then listens for a while: an additional event is a difference as well.
     pub(crate) async fn collect(&mut self, server: &impl Server, collect: &Collect) -> Map {
         let mut lines = Vec::new();
         {
@@ -46,7 +46,7 @@ impl<S: EventStream> Open<S> {
         result
     }
 
-    /// The next line; none when the stream has ended, or `limit` has and nothing more is there.
+    /// The next line; `None` = the stream has ended, or `limit` has passed without one.
     async fn next(&mut self, mut limit: impl Future<Output = ()> + Unpin) -> Option<Vec<u8>> {
         loop {
             match select(pin!(self.stream.next()), &mut limit).await {
@@ -61,8 +61,8 @@ impl<S: EventStream> Open<S> {
         }
     }
 
-    /// How many bookmarks there are, and before which event, is a matter of time. Where a case is about them, the last one counts if
-    /// nothing follows it; elsewhere those that were asked for are dropped, and those that were not are kept.
+    /// The events to record. The number and place of bookmarks depends on timing: in a case about them, the last one counts if nothing
+    /// follows it; elsewhere requested ones are dropped, and others are kept.
     fn events(&self, collect: &Collect, lines: Vec<Vec<u8>>) -> Vec<Json> {
         let mut events: Vec<Json> = lines.iter().map(|line| Json::read(line).unwrap_or_else(|_| no_json(line))).collect();
         if collect.bookmark {
@@ -83,7 +83,7 @@ fn no_json(line: &[u8]) -> Json {
     Json::Object(Map::from([("type".to_owned(), "<no JSON>".into()), ("object".to_owned(), text.into())]))
 }
 
-/// Bookmarks do not count, save the one that ends the initial events.
+/// Whether a line counts: bookmarks do not, except the one that ends the initial events.
 fn counts(line: &[u8]) -> bool {
     let has = |text: &[u8], part: &[u8]| text.windows(part.len()).any(|window| window == part);
     !has(&line[..line.len().min(40)], b"\"BOOKMARK\"") || has(line, b"initial-events-end")
@@ -99,7 +99,7 @@ fn is_plain_bookmark(event: &Json) -> bool {
     event.get("type").and_then(Json::as_str) == Some("BOOKMARK") && mark.is_none()
 }
 
-/// The bookmark that ends the initial events has no name, and comes last.
+/// The sort key of an event; the bookmark that ends the initial events has no name, and comes last.
 fn by_name(event: &Json) -> (bool, String, String) {
     let of = |name: &str| metadata(event).and_then(|metadata| metadata.get(name));
     let text = |name: &str| of(name).and_then(Json::as_str).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What is refused of a folder of cases.
+//! Invalid folders of cases.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use api_conformance::{Json, Kit};
 
 const SHARED: &str = r#"{"paths": {"cm": "/${ns}"}, "templates": {"t": {"kind": "T"}}, "ignore": {}, "loose": [], "crds": []}"#;
 
-/// What is said of a folder with these files.
+/// The problem of a folder with these files.
 fn refused(files: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -101,7 +101,7 @@ fn a_case_that_is_nearly_good_is_read_or_refused_in_words() {
         let theme = Json::read(&fs::read(file).unwrap()).unwrap();
         for (number, case) in theme.get("cases").unwrap().as_array().unwrap().iter().enumerate() {
             let text = format!("{{\"theme\": \"t\", \"cases\": [{}]}}", case.compact());
-            // Something comes behind a quote, a colon or a brace; which, and what, differs from case to case.
+            // Something is inserted after a quote, a colon or a brace; its place and content differ from case to case.
             let marks: Vec<usize> = text.match_indices(['"', ':', '{']).map(|(at, _)| at).collect();
             let at = marks[(text.len() * 7 + number) % marks.len()];
             for piece in ["\"", "${", "7,", "$use"] {

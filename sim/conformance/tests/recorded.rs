@@ -1,4 +1,4 @@
-//! The cases of the repository, and what is recorded of them.
+//! The cases of the repository, and their recordings.
 
 use std::fs;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ fn places(found: &Comparison<'_>) -> Vec<String> {
     places
 }
 
-/// What differs where one step of a case is changed, with these lines allowed.
+/// The differences after a change of one step of a case, with these lines allowed.
 fn differences(case: &str, step: usize, allow: &str, change: impl FnOnce(&mut Json)) -> Vec<String> {
     let (kit, allowed) = (kit(), allowed(allow));
     let actual = changed(case, step, change);
@@ -124,7 +124,7 @@ fn events_in_another_order_are_found() {
 fn charsets_are_no_difference_and_loose_places_only_where_a_value_is_missing() {
     let charset = differences("K060-existing", 3, "", |step| *at(step, "headers.content-type") = "Application/JSON; charset=utf-8".into());
     assert_eq!(charset, Vec::<String>::new());
-    // `loose` says that texts may differ there.
+    // Texts may differ there, by `loose`.
     let loose = |value: Json| differences("order-update", 1, "", |step| *at(step, "body.message") = value);
     assert_eq!(loose("another text".into()), Vec::<String>::new());
     assert_eq!(loose(Json::Null).len(), 1);
@@ -148,7 +148,7 @@ fn a_loose_place_must_be_there_and_an_ignored_one_need_not() {
     assert_eq!(differ(&kit), [1, 0]);
     (kit.shared.loose, kit.cases[0].loose) = (Vec::new(), place());
     assert_eq!(differ(&kit), [1, 0]);
-    // A float is no integer.
+    // A float is not an integer.
     kit.cases[0].loose = vec![Place::read("3:body.code").unwrap()];
     let of = |code: &str| changed("K060-existing", 3, |step| *at(step, "body.code") = Json::read(code.as_bytes()).unwrap());
     assert_eq!(["500", "500.0"].map(|code| places(&compare(&kit, &recorded, &of(code), &none)).len()), [0, 1]);

@@ -1,4 +1,4 @@
-//! What each form of a step does and records.
+//! The effects and records of each form of a step.
 
 mod toy;
 
@@ -27,7 +27,7 @@ fn options() -> Options {
     Options { has: Need::ALL.into(), managed_fields: false, run_id: "aaaa".to_owned() }
 }
 
-/// Runs the first case of a kit. Requests that make the namespace are answered, and not told to the script.
+/// Runs the first case of a kit. Requests that create the namespace are answered without the script.
 fn run(kit: &Kit, react: impl Fn(&Seen) -> Reaction) -> (Record, Vec<Seen>) {
     let options = options();
     let toy = Toy::new(|seen: &Seen| match seen.line.as_str() {
@@ -78,12 +78,12 @@ fn a_request_records_its_answer_and_keeps_it() {
     let (record, seen) = run(&kit, |seen| match seen.line.as_str() {
         "POST /api/v1/namespaces/c000aaaa-ns/configmaps" => json(201, r#"{"n": "x", "ns": "c000aaaa-ns"}"#),
         "GET /version" => json(200, r#"{"major": "1", "minor": "2"}"#),
-        // Not said to be JSON.
+        // The content type is not JSON.
         "GET /x" => Reaction::Answers(Duration::ZERO, 200, Vec::new(), br#"{"a": {"b": 1}}"#.to_vec()),
         _ => json(404, ""),
     });
     let json = r#""headers": {"content-type": "application/json"}, "status""#;
-    // What makes the namespace begins with the same words as what makes the first object.
+    // The request for the namespace begins with the same words as that for the first object.
     assert_eq!(lines(&seen), ["GET /api/v1/namespaces/c000aaaa-ns/configmaps/x", "GET /version", "GET /x", "GET /nothing"]);
     assert_eq!(
         steps(&record),
@@ -146,7 +146,7 @@ const ADDED_B: &str = r#"{"type":"ADDED","object":{"metadata":{"name":"b"}}}"#;
 const BOOKMARK: &str = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}"#;
 const END_OF_INITIAL: &str = r#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
 
-/// What a watch with these lines records in these steps, and when the last request of the case was sent.
+/// The events that a watch with these lines records in these steps, and the time of the last request of the case.
 fn watched(query: &str, collects: &str, lines: &[(f64, &'static str)]) -> (Vec<String>, f64) {
     let kit = case(&format!(r#"{{"watch": "w", "path": "${{cm}}", "query": {{{query}}}}}, {collects}, {{"path": "/end"}}"#));
     let lines = lines.to_vec();
@@ -161,15 +161,15 @@ fn collect_waits_for_events_and_listens_on() {
     let of = |collect: &str, lines: &[(f64, &'static str)]| watched("", collect, lines);
     let one = |events: &str| vec![format!(r#"{{"events": [{events}]}}"#)];
     let (a, b) = (event("ADDED", "a"), event("ADDED", "b"));
-    // One event too many, in the quiet time; and one after it.
+    // One additional event, in the quiet time; and one after it.
     assert_eq!(of(r#"{"collect": "w", "count": 1}"#, &[(1.0, ADDED_A), (1.3, ADDED_B)]), (one(&format!("{a}, {b}")), 1.4));
     assert_eq!(of(r#"{"collect": "w", "count": 1}"#, &[(1.0, ADDED_A), (1.5, ADDED_B)]), (one(&a), 1.4));
     assert_eq!(of(r#"{"collect": "w", "count": 1, "quiet": 2}"#, &[(1.0, ADDED_A), (1.5, ADDED_B)]), (one(&format!("{a}, {b}")), 3.0));
-    // Nothing comes.
+    // No event comes.
     assert_eq!(of(r#"{"collect": "w", "count": 1}"#, &[]), (one(""), 8.4));
     assert_eq!(of(r#"{"collect": "w", "count": 2, "max": 3}"#, &[(1.0, ADDED_A)]), (one(&a), 3.4));
     assert_eq!(of(r#"{"collect": "w"}"#, &[]), (one(""), 0.4));
-    // Blank lines are none.
+    // Blank lines are ignored.
     assert_eq!(of(r#"{"collect": "w", "count": 1}"#, &[(0.5, "\n"), (1.0, ADDED_A)]), (one(&a), 1.4));
     let no_json = r#"{"object": "<html>", "type": "<no JSON>"}"#;
     assert_eq!(of(r#"{"collect": "w", "count": 1}"#, &[(1.0, "<html>")]), (one(no_json), 1.4));
@@ -181,7 +181,7 @@ fn collect_waits_for_the_end() {
     let a = event("ADDED", "a");
     let (told, at) = watched("", r#"{"collect": "w", "until": "end"}, {"collect": "w", "count": 5}"#, &[(1.0, ADDED_A), (6.0, "")]);
     assert_eq!((told, at), (vec![ended(&a), ended("")], 6.0));
-    // An end in the quiet time is one, too.
+    // An end in the quiet time counts, too.
     assert_eq!(watched("", r#"{"collect": "w", "count": 1}"#, &[(1.0, ADDED_A), (1.2, "")]), (vec![ended(&a)], 1.2));
     assert_eq!(
         watched("", r#"{"collect": "w", "until": "end", "max": 2}"#, &[(1.0, ADDED_A)]),
@@ -196,13 +196,13 @@ fn bookmarks_are_recorded_where_a_case_is_about_them() {
     let bookmark = r#"{"object": {"metadata": {"resourceVersion": "rv0+"}}, "type": "BOOKMARK"}"#;
     let end = r#"{"object": {"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}}, "type": "BOOKMARK"}"#;
     let lines = [(0.5, BOOKMARK), (1.0, ADDED_A), (1.1, BOOKMARK)];
-    // They do not count.
+    // Bookmarks do not count.
     assert_eq!(watched(asked, r#"{"collect": "w", "count": 1}"#, &lines), (one(&a), 1.4));
     assert_eq!(watched(asked, r#"{"collect": "w", "count": 1, "bookmark": true}"#, &lines).0, one(&format!("{a}, {bookmark}")));
     assert_eq!(watched(asked, r#"{"collect": "w", "count": 1, "bookmark": true}"#, &lines[..2]).0, one(&a));
-    // Not asked for.
+    // Bookmarks that were not requested.
     assert_eq!(watched("", r#"{"collect": "w", "count": 1}"#, &lines).0, one(&format!("{bookmark}, {a}, {bookmark}")));
-    // The one that ends the initial events counts, and is always recorded.
+    // The bookmark that ends the initial events counts, and is always recorded.
     assert_eq!(
         watched(asked, r#"{"collect": "w", "count": 2}"#, &[(0.5, ADDED_A), (0.6, END_OF_INITIAL)]),
         (one(&format!("{a}, {end}")), 1.0)
@@ -321,7 +321,7 @@ fn definitions_are_made_and_waited_for() {
         toy.seen.borrow()[0].body.as_deref(),
         Some(r#"{"kind":"CustomResourceDefinition","metadata":{"name":"pools.example.com"}}"#)
     );
-    // They are there from a run before.
+    // The definitions exist from an earlier run.
     let toy = Toy::new(|seen: &Seen| json(if seen.line.starts_with("POST") { 409 } else { 200 }, ""));
     assert_eq!(toy.clock.run(Runner::new(&kit, &options).set_up(&toy)), Vec::<String>::new());
     let toy = Toy::new(|_: &Seen| json(403, "no"));

@@ -1,21 +1,21 @@
-//! Why the harness has no result.
+//! Reasons why the harness has no result.
 
 use std::io;
 
 use sim_config::Problems;
 
-/// Why the harness has no result. That a claim is violated is a result.
+/// The reason why the harness has no result. A violated claim is a result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for does not exist, or its parts do not go together.
+    /// The request names something that does not exist, or its parts do not fit together.
     #[error("{message}")]
     Usage {
-        /// What is wrong: a lower-case fragment with the value that was found.
+        /// The problem: a lower-case fragment with the value that was found.
         message: String,
-        /// What to do about it.
+        /// The remedy, as advice.
         hint: Option<String>,
     },
-    /// Scenarios, plans or manifests are wrong: everything that was found, a line each, with its place.
+    /// Scenarios, plans or manifests are wrong: all problems, a line each, with their places.
     #[error(transparent)]
     BadInput(#[from] Problems),
     /// The harness itself failed.
@@ -24,20 +24,20 @@ pub enum Error {
     /// The operating system refused to read or to write.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried: `write plan.toml`.
+        /// The action that was tried: `write plan.toml`.
         action: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What was asked for does not exist, or its parts do not go together.
+    /// The request names something that does not exist, or its parts do not fit together.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: None }
     }
 
-    /// With a next step, where what was asked for is wrong.
+    /// Adds a remedy to an error of usage.
     #[must_use]
     pub fn hint(self, step: impl Into<String>) -> Self {
         match self {
@@ -46,7 +46,7 @@ impl Error {
         }
     }
 
-    /// What the operating system said to `action`, such as `write plan.toml`.
+    /// The error of the operating system at `action`, such as `write plan.toml`.
     pub fn io(action: impl Into<String>, source: io::Error) -> Self {
         Self::Io { action: action.into(), source }
     }

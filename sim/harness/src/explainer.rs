@@ -1,4 +1,4 @@
-//! Decisions of a system explained without a run, for the verb `explain`.
+//! Explanations of a system's decisions without a run, for the verb `explain`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,19 +13,18 @@ use crate::text::Paint;
 
 /// Explains what a system would do in a cluster that manifests describe.
 pub trait Explainer: Sync {
-    /// The command line with the arguments of the question: which manifests, which object, how the system is set up. Examples for the help
-    /// come after them ([`Command::after_help`]); the program is called `ipam-sim` there. `explain` has arguments of its own: `--format`
-    /// and `--color`.
+    /// Adds the arguments of the question to the command line: manifests, object, settings of the system. Examples for the help come after
+    /// them ([`Command::after_help`]); the program is called `ipam-sim` there. `explain` adds its own arguments: `--format` and `--color`.
     fn args(&self, command: Command) -> Command;
 
-    /// Reads what the command line names, and answers. `args` has what [`Explainer::args`] has added.
+    /// Reads the input that the command line names, and answers. `args` has the arguments that [`Explainer::args`] added.
     ///
     /// # Errors
-    /// What is wrong with the question. That something is refused is an answer.
+    /// Fails if the question is wrong. A refusal by the system is an answer, not an error.
     fn explain(&self, args: &ArgMatches) -> Result<Explanation, Error>;
 }
 
-/// An answer: a record for programs, and how it is told to people.
+/// An answer: a record for programs, and its text for people.
 #[derive(Clone)]
 pub struct Explanation {
     answer: Arc<dyn Answer>,
@@ -33,8 +32,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The answer in `record`, which `text` tells. Names in a record may be anybody's: `text` is given one in which all is printable.
-    /// `warnings` are sentences about the input, which are for standard error.
+    /// The answer in `record`, with its text by `text`. Names in a record may come from anywhere: `text` gets a record in which all
+    /// characters are printable. `warnings` are sentences about the input, for standard error.
     pub fn new<T>(record: T, text: fn(&T, Paint) -> String, warnings: Vec<String>) -> Self
     where
         T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
@@ -42,7 +41,7 @@ impl Explanation {
         Self { answer: Arc::new(Told { record, text }), warnings }
     }
 
-    /// What is odd about the input, a sentence each.
+    /// Remarks on the input, a sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -66,7 +65,7 @@ impl fmt::Debug for Explanation {
     }
 }
 
-/// A record of whatever type.
+/// A record of any type.
 trait Answer: erased_serde::Serialize + Send + Sync {
     fn text(&self, paint: Paint) -> String;
 }

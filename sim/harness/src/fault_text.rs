@@ -3,7 +3,7 @@
 use kube_sim::fault::{Fault, ObjectChange, Trigger};
 use sim_config::kinds::Kinds;
 
-/// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`, or `… at the 2nd update of pods/default/web-0`.
+/// A fault in words: `partition(client-0, apiserver-1) at 3.204 s`, or `… at the 2nd update of pods/default/web-0`.
 pub(crate) fn text(fault: &Fault) -> String {
     match fault.kind.begins() {
         Trigger::Request(nth) => format!("{} {nth}", name(fault)),

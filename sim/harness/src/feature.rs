@@ -1,16 +1,15 @@
-//! Features of a run: what of its behaviour tells it from others, as coverage for a guided search.
+//! Features of a run: characteristics of its behaviour, as coverage for a guided search.
 //!
 //! | kind | is | counted |
 //! |---|---|---|
 //! | `point` | a coverage point of the system: a row of a decision table, a reason, an error | yes |
-//! | `claim` | a claim looks at something that could be false, while a kind of fault is active | no |
-//! | `writes` | two writes to one object, one after the other: by whom, and which verbs | yes |
-//! | `answer` | how a request ended, by verb and type | yes |
+//! | `claim` | a claim judges something that could be false, while a kind of fault is active | no |
+//! | `writes` | two consecutive writes to one object: their processes and verbs | yes |
+//! | `answer` | the result of a request, by verb and type | yes |
 //! | `step` | an operation of an actor began, took place, failed, or is left open | yes |
 //!
-//! A feature that is counted is another one when it was there once, twice, four times, or eight times and more: as AFL has it, what
-//! happens more often than before is new, and what happens 1,000 times instead of 999 is not. Nothing here names a system: systems are
-//! known by what they tell anyway.
+//! A counted feature is a different one if it occurs once, twice, four times, or eight times and more, as in AFL: a larger class is new,
+//! but 1,000 times instead of 999 is not. Nothing here names a system: features come from its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +29,7 @@ use sim_config::time::SimTime;
 use crate::claim::Claims;
 use crate::plan::Plan;
 
-/// What a feature is about.
+/// The kind of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeatureKind {
@@ -40,17 +39,17 @@ pub enum FeatureKind {
     Claim,
     /// Two writes to one object.
     Writes,
-    /// How a request ended.
+    /// The result of a request.
     Answer,
-    /// What came of an operation.
+    /// The result of an operation.
     Step,
 }
 
 impl FeatureKind {
-    /// Every kind, in the order in which they are told.
+    /// Every kind, in the order of reports.
     pub const ALL: [FeatureKind; 5] = [FeatureKind::Point, FeatureKind::Claim, FeatureKind::Writes, FeatureKind::Answer, FeatureKind::Step];
 
-    /// Its name, with which the text of its features begins.
+    /// The name of the kind, with which the text of its features begins.
     pub fn name(self) -> &'static str {
         match self {
             FeatureKind::Point => "point",
@@ -68,10 +67,10 @@ impl FeatureKind {
     }
 }
 
-/// A name for processes that do the same: theirs without numbers.
+/// The number of a class of processes that do the same: those whose names differ only in numbers.
 type Class = u16;
 
-/// Who wrote an object last, and how.
+/// The last write to an object.
 #[derive(Clone, Copy)]
 struct Write {
     process: ProcessId,
@@ -87,35 +86,35 @@ enum Seen {
     Step { f: &'static str, phase: &'static str },
 }
 
-/// Looks on while a run takes place, and notes its features.
+/// Observes a run, and notes its features.
 pub struct FeatureCollector {
     rt: Rt,
     plurals: Vec<&'static str>,
     /// The kind of each fault of the plan, and whether it ends some time after it begins.
     faults: Vec<(&'static str, bool)>,
-    /// How many faults of each kind are active; none is listed that has ended.
+    /// The number of active faults of each kind; kinds without any are not listed.
     active: BTreeMap<&'static str, u32>,
-    /// Faults that are over at once, and until when they count as active.
+    /// The instantaneous faults, each with the time until which it counts as active.
     brief: Vec<(SimTime, &'static str)>,
     classes: Vec<Arc<str>>,
-    /// By the number of the process.
+    /// The class of each process, by its number.
     class_of: Vec<Option<Class>>,
     last: BTreeMap<(u16, ObjectKey), Write>,
-    /// How often each claim has judged, by its place, when it was looked last.
+    /// The number of judgements of each claim at the last look, by its index.
     judged: Vec<u32>,
     seen: BTreeMap<Seen, u32>,
 }
 
-/// Whether a fault ends some time after it begins, and says so.
+/// Whether a fault ends some time after it begins, with an event.
 fn lasts(kind: &FaultKind) -> bool {
     !kind.is_instant() || kind.recovers_after().is_some()
 }
 
-/// What claims that judge while no fault is active judge under.
+/// The name, in place of a kind of fault, for judgements while no fault is active.
 const CALM: &str = "no fault";
 
 impl FeatureCollector {
-    /// For a run of `plan`.
+    /// A collector for a run of `plan`.
     pub fn new(plan: &Plan, rt: &Rt, registry: &Registry) -> Self {
         Self {
             rt: rt.clone(),
@@ -131,7 +130,7 @@ impl FeatureCollector {
         }
     }
 
-    /// Something happened, and claims have judged it.
+    /// Notes the features of an event, after the claims have judged it.
     pub fn observe(&mut self, event: &Event<'_>, claims: &Claims) {
         while self.brief.first().is_some_and(|(until, _)| *until < event.at) {
             let (_, kind) = self.brief.remove(0);
@@ -234,7 +233,7 @@ impl FeatureCollector {
     }
 
     /// The features of the run, in order, as texts that begin with the name of their kind. `points`: the coverage points that it reached,
-    /// and how often.
+    /// each with the number of times.
     pub fn features(&self, points: &[(CoveragePoint, u32)]) -> Vec<String> {
         let mut features = BTreeSet::new();
         for (point, times) in points {
@@ -261,7 +260,7 @@ impl FeatureCollector {
     }
 }
 
-/// A feature that was there so often: with as many as that, and with each smaller class, which it has reached, too.
+/// The features of something that occurred `times` times: one for its class, and one for each smaller class.
 fn counted(text: String, times: u32) -> impl Iterator<Item = String> {
     [1u32, 2, 4, 8].into_iter().filter(move |class| times >= *class).map(move |class| match class {
         1 => text.clone(),
@@ -276,7 +275,7 @@ fn class_name(name: &str) -> String {
     parts.collect::<Vec<_>>().join("-")
 }
 
-/// How a request ended: its code, 0 if there was no answer, and the reason.
+/// The result of a request: its code and its reason; the code is 0 for success and without an answer.
 fn ended(outcome: Outcome) -> (u16, &'static str) {
     match outcome {
         Outcome::Ok => (0, "ok"),

@@ -4,22 +4,22 @@
 //!   scenario ──(seed)──► plan ──► world ──► trace ──► claims ──► verdict ──► engine: sweep, replay, shrink
 //!    checked config   every draw   a run    events    judge
 //! ```
-//! It names no system: each comes as a [`System`] and is registered by [`system::install`]. Who writes one needs the [`prelude`],
-//! and has the cluster of `kube-sim` to run in; who runs one calls the [`engine`], which gives records of `ipam-reports`. The command
-//! line, package `ipam-sim`, is the engine with arguments and text.
+//! The harness names no system: each is a [`System`] that is registered by [`system::install`]. To write one, use the [`prelude`], and run
+//! it in the cluster of `kube-sim`; to run one, call the [`engine`], which returns records of `ipam-reports`. The command line, package
+//! `ipam-sim`, adds arguments and text to the engine.
 //!
 //! | items | are about |
 //! |---|---|
-//! | [`System`], [`prelude`] | what the harness can know of a system: workloads, types, claims, mutations, metrics |
-//! | [`Scenario`], [`Swarm`], [`Checks`] | what to explore, what may go wrong, and what runs are judged by |
+//! | [`System`], [`prelude`] | the interface of a system: workloads, types, claims, mutations, metrics |
+//! | [`Scenario`], [`Swarm`], [`Checks`] | the space to explore, the faults, and the claims that judge runs |
 //! | [`Plan`] | a run as data: every value drawn, so that it can be edited, replayed and shrunk |
-//! | [`Draft`], [`Work`], [`operation`] | who works on the cluster, in a scenario and in a plan; what they are told to do |
-//! | [`Claim`], [`Findings`] | what must be true, judged from events alone |
+//! | [`Draft`], [`Work`], [`operation`] | the actors of a workload, in a scenario and in a plan; their operations |
+//! | [`Claim`], [`Findings`] | properties that must hold, judged from events alone |
 //! | [`world::run`], [`Outcome`] | one run |
-//! | [`engine`] | many: sweeps, guided search, shrinking, replay |
-//! | [`causality`], [`feature`] | what led to what, for stories; what tells a run from others |
-//! | [`webhook`], [`explainer`], [`text`] | what a system says of manifests without a run, and how it looks on a console |
-//! | [`deviation`], [`upgrade`] | what a system does wrong when it is told to; processes that begin in an older version |
+//! | [`engine`] | many runs: sweeps, guided search, shrinking, replay |
+//! | [`causality`], [`feature`] | the causes of events, to follow a run; the characteristics of a run |
+//! | [`webhook`], [`explainer`], [`text`] | a system's judgement of manifests without a run, and its text on a console |
+//! | [`deviation`], [`upgrade`] | mutations of a system; processes that begin in an older version |
 //!
 //! [`System`]: system::System
 //! [`Scenario`]: scenario::Scenario
@@ -34,8 +34,8 @@
 //!
 //! # Examples
 //!
-//! A whole system: candidates create one object, and who creates it has won. A sweep over twenty seeds, in each of which other things go
-//! wrong, finds nothing; with a mutation, by which nobody listens to the answer, it finds two winners. `docs/own-system.md` goes on from
+//! A whole system: candidates create one object, and the one that creates it has won. A sweep over twenty seeds with different faults each
+//! finds nothing; with a mutation, by which all candidates ignore the answer, it finds two winners. `docs/own-system.md` continues from
 //! here.
 //!
 //! ```

@@ -1,17 +1,17 @@
-//! A metric that counts what actors say.
+//! A metric that counts the notes of actors.
 
 use kube_sim::trace::{Event, Interest, Note};
 
 use crate::system::{Figures, Metric, RunEnd};
 
-/// A number by its name, and which notes it counts.
+/// The name of a number, and a test for the notes that it counts.
 type Count<N> = (&'static str, fn(&N) -> bool);
 
 /// Counts notes of the vocabulary `N`.
 pub struct NoteCounts<N>(Vec<(Count<N>, u32)>);
 
 impl<N: Note> NoteCounts<N> {
-    /// These numbers. Their names are unique in a run.
+    /// A metric with these numbers, whose names are unique in a run.
     pub fn new(numbers: &[Count<N>]) -> Self {
         Self(numbers.iter().map(|&count| (count, 0)).collect())
     }

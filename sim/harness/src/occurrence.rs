@@ -1,4 +1,4 @@
-//! How often a scenario's fault occurs, and when.
+//! The number and the times of occurrences of a scenario's fault.
 
 use kube_sim::fault::{FaultDraft, ObjectChangeDraft};
 use schemars::JsonSchema;
@@ -7,23 +7,24 @@ use sim_config::phase_time::PhaseTime;
 use sim_config::time::Span;
 use sim_config::{Choice, Probability, With};
 
-/// How often a scenario's fault occurs in a run, and when.
+/// The number and the times of occurrences of a scenario's fault in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Occurrence {
     /// The probability that a run has this fault at all.
     pub likelihood: Probability,
-    /// How often it occurs in a run that has it.
+    /// The number of occurrences in a run that has the fault.
     pub count: Choice<u32>,
-    /// When each occurrence takes hold, as a duration from the beginning or a part of the safety phase (`"50%"`); unset = at any time of
-    /// that.
+    /// The start of each occurrence, as a duration from the beginning or a part of the safety phase (`"50%"`); unset = any time of the
+    /// safety phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Choice<PhaseTime>>,
-    /// It begins with the last of these changes, each of which is waited for when the one before it has happened, the first from `at` on;
-    /// empty = at its time.
+    /// Changes that trigger the fault: it begins with the last of them. Each is waited for after the one before it, the first from `at` on;
+    /// empty = the fault begins at its time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub when: Vec<ObjectChangeDraft>,
-    /// How long each lasts, as a duration or a part of the safety phase (`"100%"`: until the faults heal); unset = `"100ms..10s"`.
+    /// The duration of each occurrence, as a duration or a part of the safety phase (`"100%"`: until the faults heal); unset =
+    /// `"100ms..10s"`.
     #[serde(rename = "for")]
     pub lasts: Choice<PhaseTime>,
 }

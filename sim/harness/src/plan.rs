@@ -28,21 +28,20 @@ use crate::workload::{RunContext, WorkloadPlan, problems_of_ops};
 /// The format of a plan file.
 pub const SCHEMA: &str = "ipam-sim/plan/1";
 
-/// The most API servers of a cluster, clients of a workload, operations and faults of a run. More is a slip of the pen
-/// that would only fill the memory.
+/// The most API servers of a cluster. More is a typing error that would only fill the memory.
 pub const API_SERVERS_MAX: u32 = 100;
-/// The most actors of one kind in a workload (clients, nodes, instances), for the reason that [`API_SERVERS_MAX`] has.
+/// The most actors of one kind in a workload (clients, nodes, instances), for the same reason as [`API_SERVERS_MAX`].
 pub const CLIENTS_MAX: u32 = 10_000;
-/// The most operations of a run, for the reason that [`API_SERVERS_MAX`] has.
+/// The most operations of a run, for the same reason as [`API_SERVERS_MAX`].
 pub const OPS_MAX: u64 = 1_000_000;
-/// The most faults of a run, for the reason that [`API_SERVERS_MAX`] has.
+/// The most faults of a run, for the same reason as [`API_SERVERS_MAX`].
 pub const FAULTS_MAX: u64 = 10_000;
 
-/// What a run may have without being asked how long it is and what is done in it.
+/// The number of events that any run may have, however short it is and however little is done in it.
 const EVENTS_MIN: u64 = 500_000;
-/// How many events each process may have in a second of model time, on average.
+/// The number of events that each process may have in a second of model time, on average.
 const EVENTS_PER_SECOND: u64 = 10;
-/// How many events each process may have for an operation, and for an object that is there at the beginning.
+/// The number of events that each process may have for an operation, and for an object that exists at the beginning.
 const EVENTS_PER_OBJECT: u64 = 50;
 
 /// Everything that decides a run.
@@ -51,63 +50,64 @@ const EVENTS_PER_OBJECT: u64 = 50;
 pub struct Plan {
     /// The format of the file: [`SCHEMA`], or the plan is refused.
     pub schema: String,
-    /// The scenario that this was drawn from.
+    /// The scenario that the plan was drawn from.
     pub scenario: String,
-    /// The seed that this was drawn from; links, names and the choices of the system under test draw from it, too.
+    /// The seed that the plan was drawn from; links, names and the choices of the system under test draw from it, too.
     pub seed: u64,
-    /// When faults stop and the liveness phase begins.
+    /// The time at which faults stop and the liveness phase begins.
     pub heal_at: SimTime,
-    /// When the run ends.
+    /// The time at which the run ends.
     pub end_at: SimTime,
-    /// How many events the run has at most; see [`Plan::max_events`].
+    /// The largest number of events of the run; see [`Plan::max_events`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
-    /// What the system under test does differently.
+    /// The mutations of the system under test.
     #[serde(default)]
     pub deviations: Vec<DeviationName>,
     /// Documented hazards that excuse a violation.
     #[serde(default)]
     pub excuses: Vec<String>,
-    /// What a run of this plan gave when it was saved.
+    /// The result of this plan's run when it was saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
-    /// The API servers, the objects that exist at the beginning, delays, and what differs between versions.
+    /// The API servers, the objects that exist at the beginning, delays, and the differences between versions.
     pub cluster: ClusterPlan,
-    /// Who works on it.
+    /// The actors of the run.
     pub workload: WorkloadPlan,
-    /// Which claims the run is judged by, and how long those may take that come true eventually.
+    /// The claims that judge the run, and the bounds of those that come true eventually.
     pub check: Checks,
-    /// What the actors do. Unlike those of a scenario they may name what nothing is called: shrinking takes away what made it.
+    /// The operations of the actors. Unlike those of a scenario they may name objects that do not exist: shrinking may have removed their
+    /// creation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
     /// Processes that begin in an older version of the system under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
-    /// What goes wrong, with every value drawn; events name a fault by its position here, from 0 on.
+    /// The faults, with every value drawn; events name a fault by its position here, from 0 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<Fault>,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// Which build of the program ran; digests are comparable within one build.
+    /// The build of the program that ran; digests are comparable within one build.
     pub build: String,
     /// The digest over all events of the run.
     pub digest: Digest,
     /// The number of events.
     pub events: u64,
-    /// Identifies the plan that ran, so that an edited one is known as such.
+    /// Identifies the plan that ran, so that an edited one is noticed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub plan: String,
-    /// Identifies what the manifests of the cluster held; empty if it has none. With it, they are named relative to the file of the plan.
+    /// Identifies the content of the cluster's manifests; empty if it has none. With it, they are named relative to the file of the plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifests: String,
-    /// Where the plan comes from; older plans do not say.
+    /// The provenance of the plan; older plans do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// Digests on the way, to find where two runs part.
+    /// Digests on the way, to find where two runs diverge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
 }
@@ -116,9 +116,9 @@ pub struct Recorded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    /// After how many events.
+    /// The number of these events.
     pub events: u64,
-    /// When the last of these events happened, in seconds of model time.
+    /// The time of the last of these events, in seconds of model time.
     #[serde(rename = "at_s")]
     pub at: Seconds,
     /// The digest over these events.
@@ -129,21 +129,21 @@ pub struct Checkpoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterPlan {
-    /// How many API servers, at least 1.
+    /// The number of API servers, at least 1.
     pub api_servers: u32,
     /// Files with the objects that exist at the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<String>,
-    /// What differs between versions and installations of Kubernetes, one switch each.
+    /// The differences between versions and installations of Kubernetes, one switch each.
     #[serde(default)]
     pub knobs: Knobs,
     /// One-way delays of messages, on healthy and on degraded links.
     #[serde(default)]
     pub links: LinkDelays,
-    /// Server delays in good health.
+    /// Server delays without faults.
     #[serde(default)]
     pub delays: ServerDelays,
-    /// How much each server does at a time; unset = everything at once.
+    /// The capacity of each server at a time; unset = unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
 }
@@ -154,7 +154,7 @@ impl Plan {
         (0..self.cluster.api_servers).map(server_name).chain(self.workload.work().process_names()).collect()
     }
 
-    /// The names of the processes and of the hosts that are not called as one of them.
+    /// The names of the processes, and of the hosts that have other names.
     pub fn names(&self) -> Vec<String> {
         let hosts = (0..self.cluster.api_servers).map(host_name).chain(self.workload.work().host_names());
         self.process_names().into_iter().chain(hosts).collect()
@@ -167,12 +167,12 @@ impl Plan {
         for_good.flat_map(|fault| fault::victims(&fault.kind, &names)).cloned().collect()
     }
 
-    /// What the workload is told of the run.
+    /// The information about the run that the workload gets.
     pub fn run_context(&self) -> RunContext<'_> {
         RunContext { seed: self.seed, deviations: &self.deviations, upgrade: self.upgrade.as_ref(), ops: &self.op }
     }
 
-    /// How many events the run has at most on a cluster that begins with so many objects. One that would have more spins: it is ended, and
+    /// The largest number of events of the run on a cluster that begins with this many objects. A run with more spins: it is ended, and
     /// violates the claim `runs-end-within-their-events`.
     pub fn max_events(&self, objects: usize) -> u64 {
         let derived = || {
@@ -185,7 +185,7 @@ impl Plan {
         self.max_events.unwrap_or_else(derived)
     }
 
-    /// What is wrong with the plan as a whole; single values are checked where they are read.
+    /// Problems of the plan as a whole; single values are checked where they are read.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
         problems.append(problems_of_excuses(source, &self.excuses));
@@ -256,7 +256,7 @@ impl Plan {
     /// Reads a plan file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all problems of the plan.
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let (file, text) = input_toml::text(path)?;
         let mut plan: Plan = input_toml::from_str(&file, &text)?;
@@ -264,8 +264,8 @@ impl Plan {
         plan.problems(Source::new(&file, &text)).or(plan)
     }
 
-    /// The text of the plan for this file: its manifests are named relative to it, so that the plan is found right wherever it is run from,
-    /// and may move together with them.
+    /// The text of the plan for this file: its manifests are named relative to it, so that they are found wherever the plan is run from,
+    /// and may move together with it.
     pub fn to_toml_at(&self, file: &Path) -> String {
         if self.manifests_recorded().is_none() {
             return self.to_toml();
@@ -276,25 +276,24 @@ impl Plan {
         plan.to_toml()
     }
 
-    /// Names the manifests as they are found from where the program runs; `folder` is that of the plan's file.
+    /// Renames the manifests to paths that are valid where the program runs; `folder` is that of the plan's file.
     fn find_manifests(&mut self, folder: &Path) {
         let relative_to_file = self.manifests_recorded().is_some();
         for manifest in self.cluster.manifests.iter_mut().filter(|manifest| *manifest != STANDARD_INPUT) {
             let beside = folder.join(&*manifest);
-            // A plan that does not say what they held is older, or written by hand: they may lie where the program runs.
+            // A plan that does not identify their content is older, or written by hand: its paths may be relative to the working directory.
             if relative_to_file || (!Path::new(manifest).exists() && beside.exists()) {
                 *manifest = beside.display().to_string();
             }
         }
     }
 
-    /// Identifies what the manifests held when the plan was recorded, as far as it is known.
+    /// Identifies the content of the manifests when the plan was recorded, if known.
     pub fn manifests_recorded(&self) -> Option<&str> {
         self.recorded.as_ref().map(|recorded| recorded.manifests.as_str()).filter(|manifests| !manifests.is_empty())
     }
 
-    /// Identifies what the plan says, apart from what is recorded of its run. Where its manifests lie does not matter if it is known what
-    /// they hold.
+    /// Identifies the plan, apart from the recorded result of its run. The paths of its manifests do not matter if their content is known.
     pub fn fingerprint(&self) -> String {
         let mut plan = Plan { recorded: None, ..self.clone() };
         if self.manifests_recorded().is_some() {
@@ -303,26 +302,26 @@ impl Plan {
         hash_text(&plan.to_toml())
     }
 
-    /// The text of the plan's file in TOML, with manifests named as in memory. Panics if it does not serialise, which is a bug.
+    /// The text of the plan's file in TOML, with manifests named as in memory. Panics if it does not serialize, which is a bug.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
     }
 }
 
-/// The way from `folder` to `path`; `path` itself where there is none.
+/// The path from `folder` to `path`; `path` itself if there is none.
 fn relative(folder: &Path, path: &str) -> String {
     let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
     if path == STANDARD_INPUT {
         return path.to_owned();
     }
-    // Without symbolic links: `link/..` is not the folder that `link` is in.
+    // Symbolic links are resolved: `link/..` is not the folder that contains `link`.
     match (absolute(&Path::new(".").join(folder)), absolute(Path::new(path))) {
         (Ok(from), Ok(to)) => pathdiff::diff_paths(&to, from).unwrap_or(to).display().to_string(),
         _ => path.to_owned(),
     }
 }
 
-/// A name for a text: FNV-1a as 16 hexadecimal digits, the same on every machine.
+/// A short name for a text: FNV-1a as 16 hexadecimal digits, the same on every machine.
 pub fn hash_text(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")

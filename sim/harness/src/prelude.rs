@@ -1,7 +1,7 @@
-//! What a system under test is written with: `use sim_harness::prelude::*;`.
+//! The items for writing a system under test: `use sim_harness::prelude::*;`.
 //!
-//! The seam itself, and what its methods take and return. The production code of a system needs nothing of it: that is written against
-//! `kube_machinery`.
+//! The interface itself, and the types that its methods take and return. The production code of a system needs nothing of it: that is
+//! written against `kube_machinery`.
 
 pub use kube_sim::cluster::{Cluster, SimClient};
 pub use kube_sim::env::SimEnv;

@@ -1,11 +1,11 @@
-//! Tables of addresses and the pods that have them, as objects of systems hold them.
+//! Tables of addresses and the pods that have them, as the objects of systems hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use kube_sim::trace::entity::{Entity, Touch};
 
-/// What changes between two states of a table, address by address.
+/// The changes between two states of a table, address by address.
 pub(crate) fn touches(before: &BTreeMap<IpAddr, String>, after: &BTreeMap<IpAddr, String>) -> Vec<Touch> {
     let addresses: BTreeSet<&IpAddr> = before.keys().chain(after.keys()).collect();
     let changed = addresses.into_iter().filter(|address| before.get(address) != after.get(address));

@@ -1,7 +1,7 @@
-//! What the systems of the program add to something, filled once by [`install`](crate::system::install).
+//! Registries that the systems of the program extend, filled once by [`install`](crate::system::install).
 //!
-//! Each noun that systems extend keeps its own: the kinds of operations, of workloads, claims, mutations, served types. So a plan is read
-//! without a word about what runs it, and a new system is named in one place.
+//! There is one for each kind of thing that systems extend: operations, workloads, claims, mutations, served types. So a plan can be read
+//! without naming what runs it, and a new system is named in one place.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ impl<T> Registered<T> {
         Self(OnceLock::new())
     }
 
-    /// Panics if it is there already.
+    /// Sets the value. Panics if it is set already.
     pub(crate) fn set(&self, value: T) {
         assert!(self.0.set(value).is_ok(), "the systems are registered twice");
     }
@@ -26,18 +26,18 @@ impl<T> Registered<T> {
     }
 }
 
-/// An open set of kinds: what each system adds.
+/// An open set of kinds: those of all systems.
 pub(crate) struct Open<T: 'static> {
     pub(crate) names: &'static [&'static str],
     pub(crate) parties: Vec<OpenKinds<T>>,
 }
 
 impl<T> Open<T> {
-    /// Panics if two kinds have one name.
+    /// Joins the kinds of all systems. Panics if two kinds have one name.
     pub(crate) fn new(parties: Vec<OpenKinds<T>>) -> Self {
         let names: Vec<&'static str> = parties.iter().flat_map(|party| party.names.iter().copied()).collect();
         assert_unique("a kind", &names);
-        // Once a process.
+        // Leaks once per process.
         Self { names: names.leak(), parties }
     }
 
@@ -53,7 +53,7 @@ pub(crate) fn assert_unique(what: &str, names: &[&str]) {
     }
 }
 
-/// Makes a type one that is read as any of the kinds that the systems add.
+/// Makes a type readable as any of the kinds that the systems add.
 macro_rules! open_set {
     ($Type:ident, $KINDS:ident) => {
         pub(crate) static $KINDS: $crate::registered::Registered<$crate::registered::Open<$Type>> = $crate::registered::Registered::new();

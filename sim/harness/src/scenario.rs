@@ -1,4 +1,4 @@
-//! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
+//! A scenario: the space to explore. Its values may be ranges; a seed turns it into a plan.
 
 mod cluster;
 mod faults;
@@ -37,9 +37,9 @@ pub use variant::Variant;
 pub struct Scenario {
     /// Its name, unique among scenarios.
     pub name: String,
-    /// Why it exists: the question it asks, with its real-world reference.
+    /// The reason for the scenario: the question it asks, with its real-world reference.
     pub why: String,
-    /// How many seeds a sweep runs by default.
+    /// The number of seeds that a sweep runs by default.
     #[serde(default = "default_seeds")]
     pub seeds: u64,
     /// A negative scenario: the claim that must be violated within its seeds.
@@ -48,30 +48,30 @@ pub struct Scenario {
     /// The behaviour to run; default `hardened`. `upstream` turns every deviation on that upstream has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// What the system under test does differently, besides the profile.
+    /// Deviations of the system under test, besides those of the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<DeviationName>,
     /// Documented hazards that excuse a violation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excuses: Vec<String>,
-    /// Why more than one seed of ten may be excused. Without it such a sweep fails.
+    /// The reason why more than one seed of ten may be excused. Without it such a sweep fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_excused: Option<String>,
-    /// How long the phases of a run last.
+    /// The durations of the phases of a run.
     #[serde(default)]
     pub phases: Phases,
-    /// How many events a run has at most; a run that would have more spins, and violates `runs-end-within-their-events`. By default a
-    /// generous number that follows from how long the run is, how many processes take part and how much they do.
+    /// The largest number of events of a run; a run with more spins, and violates `runs-end-within-their-events`. By default a generous
+    /// number that follows from the duration of the run, the number of processes and the amount of their work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
-    /// Cluster that the workload runs in: API servers, delays, and the objects that are there at the beginning.
+    /// Cluster that the workload runs in: API servers, delays, and the objects that exist at the beginning.
     #[serde(default)]
     pub cluster: ClusterDraft,
-    /// Whose processes run in the cluster, how many, and what is asked of them: `kind` names a workload of a system under test.
+    /// The processes in the cluster, their number, and their tasks: `kind` names a workload of a system under test.
     pub workload: WorkloadDraft,
-    /// A scripted workload: replaces the generated operations. The objects on which an operation works have to be such as there can be:
-    /// those of the cluster that the settings can make or the manifests hold, and those that any operation of the script makes. Not looked
-    /// at are the names of objects that the system itself makes, and what annotations and edited fields name.
+    /// A scripted workload: replaces the generated operations. The objects that an operation works on must be possible: objects of the
+    /// cluster that the settings can create or the manifests hold, or objects that any operation of the script creates. Names of objects
+    /// that the system itself creates, and names in annotations and edited fields, are not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
     /// Processes that begin in an older version of the system under test, and are replaced one after the other.
@@ -80,10 +80,10 @@ pub struct Scenario {
     /// Faults that a run may have, each with its likelihood, count and times; those of `swarm` come on top.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<DraftFault>,
-    /// What may go wrong besides: faults of every kind, a different few of them in each run.
+    /// Additional faults: of every kind, with a different few of them in each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swarm: Option<Swarm>,
-    /// Claims that runs are judged by: what must be true at every step, come true in time, or be seen once in a sweep.
+    /// Claims that judge runs: those that must hold at every step, come true in time, or be seen once in a sweep.
     pub check: Checks,
     /// Variants: the file then stands for each of them, and not for itself. Empty in a scenario that was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -94,15 +94,15 @@ fn default_seeds() -> u64 {
     100
 }
 
-/// How long the phases of a run last.
+/// The durations of the phases of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Phases {
-    /// How long faults are on, from the beginning of a run until they heal.
+    /// Duration of the safety phase, with faults, from the beginning of a run until they heal.
     pub safety: Choice<Span>,
-    /// Faults have healed; what must come true eventually has until then.
+    /// Duration of the liveness phase, after faults have healed: the time until `eventually` claims must hold.
     pub liveness: Choice<Span>,
-    /// What heals at the end of the safety phase: everything, or a core of the cluster.
+    /// The part of the cluster that heals at the end of the safety phase: everything, or a core.
     pub heal: Choice<Heal>,
 }
 
@@ -112,14 +112,14 @@ impl Default for Phases {
     }
 }
 
-/// What heals after the safety phase.
+/// The part of the cluster that heals after the safety phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heal {
-    /// Every fault that still holds ends with the safety phase, and none begins after it.
+    /// Every active fault ends with the safety phase, and none begins after it.
     All,
-    /// A random core: at least one API server and one of the workload's hosts. Each of the others breaks for good in the second half of the
-    /// safety phase with a probability of one half: it goes down, or is cut off.
+    /// A random core: at least one API server and one of the workload's hosts. Each of the others fails permanently in the second half of
+    /// the safety phase with a probability of one half: it goes down, or is cut off.
     Core,
 }
 
@@ -129,16 +129,16 @@ impl Scenario {
     /// Reads the file of one scenario.
     ///
     /// # Errors
-    /// Everything that is wrong with it; it stands for several.
+    /// Returns all problems of the file; fails if it stands for several scenarios.
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let (file, text) = input_toml::text(path)?;
         Self::parse(path, Source::new(&file, &text))
     }
 
-    /// Reads the text of the file of one scenario; manifests are found relative to `path`.
+    /// Parses the file of one scenario; manifests are found relative to `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with it; it stands for several.
+    /// Returns all problems of the file; fails if it stands for several scenarios.
     pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
         let each = Self::parse_each(path, source, |_| true)?;
         let wrong = format!("the file stands for {} scenarios", each.len());
@@ -151,18 +151,18 @@ impl Scenario {
     /// Reads a file: the scenarios that it stands for, which are its variants or itself.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all problems of the file.
     pub fn read_each(path: &Path) -> Result<Vec<Self>, Problems> {
         let (file, text) = input_toml::text(path)?;
         let each = Self::parse_each(path, Source::new(&file, &text), |_| true)?;
         Ok(each.into_iter().map(|(_, scenario)| scenario).collect())
     }
 
-    /// Reads the text of a file: of the scenarios that it stands for those whose number, from 0 on, is `wanted`, each with the source in
-    /// which to place what else is wrong with it. Manifests are found relative to `path`.
+    /// Parses a file, and returns those of its scenarios whose number, from 0 on, is `wanted`, each with the source in which to locate
+    /// further problems. Manifests are found relative to `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with the file as a whole and with the wanted scenarios.
+    /// Returns all problems of the file as a whole and of the wanted scenarios.
     pub fn parse_each<'a>(path: &Path, source: Source<'a>, wanted: impl Fn(usize) -> bool) -> Result<Vec<(Source<'a>, Self)>, Problems> {
         let mut problems = Problems::new();
         let mut each = source.decode_each::<Self>(wanted)?;
@@ -174,7 +174,7 @@ impl Scenario {
         problems.or(each)
     }
 
-    /// Checks it as a whole, and reads the files that it names; says everything that is wrong.
+    /// Checks the scenario as a whole, and reads the files that it names; returns all problems.
     fn complete(&mut self, path: &Path, source: Source<'_>) -> Problems {
         let mut problems = self.problems(path, source);
         if problems.is_empty() {
@@ -190,16 +190,16 @@ impl Scenario {
         problems
     }
 
-    /// The names in operations that nothing can have in any run, once the workload knows the cluster that it works on; `objects` are what
-    /// manifests hold. A plan is not asked: shrinking may have taken away what made the thing that an operation names.
+    /// The names in operations that nothing can have in any run, once the workload knows its cluster; `objects` are those of manifests.
+    /// Plans are not checked: shrinking may have removed the creation of an object that an operation names.
     pub fn misnamed(&self, objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
         if self.op.is_empty() { Vec::new() } else { self.workload.draft().misnamed(&self.op, objects) }
     }
 
-    /// What no run takes of the files that the workload names, because it comes too late, in a sentence.
+    /// The part of the workload's files that comes too late for any run, in a sentence.
     ///
     /// # Errors
-    /// A run takes nothing of them.
+    /// Fails if no run uses any of them.
     pub fn left_out(&self) -> Result<Option<String>, Problem> {
         if !self.op.is_empty() {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Scenario {
         self.workload.draft().left_out(safety.saturating_add(liveness))
     }
 
-    /// Takes the deviations of its profile in place of the profile.
+    /// Replaces the profile by its deviations.
     fn apply_profile(&mut self) {
         if self.profile.take() == Some(Profile::Upstream) {
             self.deviations.extend(deviation::upstream());
@@ -217,12 +217,12 @@ impl Scenario {
         }
     }
 
-    /// What is wrong with the scenario as a whole; single values are checked where they are read.
+    /// Problems of the scenario as a whole; single values are checked where they are read.
     fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
         let system = systems().of_workload(&self.workload).map_or("", |system| system.name());
         for pattern in self.check.always.iter().filter(|pattern| !pattern.is_about(system)) {
-            // It would judge nothing, and nobody would notice.
+            // It would judge nothing, unnoticed.
             let wrong = format!("`check.always` has `{pattern}`, and the workload is one of `{system}`");
             problems.push(source.problem_of_text(pattern, wrong, format!("`{system}/*`, or a suite of it")));
         }
@@ -231,11 +231,11 @@ impl Scenario {
         problems.append(of_workload);
         if sound {
             let [fewest, most] = self.workload.draft().bounds();
-            // What the draft lets pass must be a plan that runs.
+            // Every plan that the draft permits must be able to run.
             for plan in [&fewest, &most] {
                 problems.merge(&plan.work().problems(source));
             }
-            // An actor must be there whatever is drawn.
+            // An actor must exist whatever is drawn.
             problems.append(problems_of_ops(source, &self.op, fewest.work()));
             let servers = (*self.cluster.api_servers.bounds().1).min(API_SERVERS_MAX);
             let of_servers = (0..servers).flat_map(|number| [server_name(number), host_name(number)]);
@@ -324,7 +324,7 @@ impl Scenario {
         self.draw_with_sources(seed).0
     }
 
-    /// The plan of a seed, and where each of its faults comes from.
+    /// The plan of a seed, and the source of each of its faults.
     pub fn draw_with_sources(&self, seed: u64) -> (Plan, Vec<FaultSource>) {
         let mut shape = Draw::new(seed, Concern::Shape, 0);
         let safety = self.phases.safety.draw(&mut shape).0;
@@ -365,10 +365,10 @@ impl Scenario {
     }
 }
 
-/// The scenario files under `paths`: files as they are, folders with everything in them that ends in `.toml`, by name.
+/// The scenario files under `paths`: files themselves, and for folders everything in them that ends in `.toml`, by name.
 ///
 /// # Errors
-/// A path that does not exist, or a folder without scenarios.
+/// Fails at a path that does not exist, and at a folder without scenarios.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
     let mut files = Vec::new();
     let mut problems = Problems::new();
@@ -391,10 +391,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
     problems.or(files)
 }
 
-/// The scenario files in a folder and the folders in it, by name.
+/// The scenario files in a folder and its subfolders, by name.
 ///
 /// # Errors
-/// One of the folders cannot be read.
+/// Fails if one of the folders cannot be read.
 pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let mut files = Vec::new();
     for entry in source::entries(folder)? {

@@ -1,4 +1,4 @@
-//! The seam for a system under test: everything that the harness knows of one goes through [`System`].
+//! The interface of a system under test: the harness knows a system only as a [`System`].
 //!
 //! ```text
 //!   scenario file ─► WorkloadDraft ─(seed)─► WorkloadPlan + operations ─► world ─► trace ─┬─► claims ─► verdict
@@ -37,21 +37,21 @@ use crate::served;
 use crate::webhook::Webhooks;
 use crate::workload::{self, WorkloadDraft, WorkloadKinds};
 
-/// A system under test: what scenarios can say of it, what it does in a run, and how it is judged.
+/// A system under test: its part of scenarios, its behaviour in a run, and the claims about it.
 ///
-/// All but its name and its workloads has a default: nothing.
+/// All methods but `name`, `about` and `kinds` have a default: nothing.
 pub trait System: Sync {
     /// Its name: lower-case letters, digits and hyphens. `NAME/*` stands for its claims.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a sentence.
+    /// A description of the system, in a sentence.
     fn about(&self) -> &'static str;
 
-    /// Its workloads, and what their actors can be told to do.
+    /// Its workloads, and the operations of their actors.
     fn kinds(&self) -> WorkloadKinds;
 
-    /// The types that the API serves for it, besides those of Kubernetes. A type that takes the place of one of Kubernetes' own (of the
-    /// same group and Kind) is how that one is stored.
+    /// The types that the API serves for it, besides those of Kubernetes. A type of the same group and Kind as one of Kubernetes' own
+    /// replaces that one in the store.
     fn types(&self) -> Vec<TypeDef> {
         Vec::new()
     }
@@ -61,79 +61,77 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// Of these claims, those whose violation hurts users, the worst first: an address that has two owners, is lost, or is taken from or
-    /// refused to who needs it. In a report they come in this order, before those that say that a rule or a policy was not followed.
+    /// The claims whose violation hurts users, the worst first: an address has two owners, is lost, or is taken from or refused to a pod
+    /// that needs it. Reports have them in this order, before claims that say that a rule or a policy was not followed.
     fn hurting_claims(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Claims that had another name before: the former name and the present one. Plans and scenarios with the former name are still read.
+    /// Claims that were renamed: the former name and the present one. Plans and scenarios with the former name are still read.
     fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// The documented hazards by which its claims excuse a violation.
+    /// The documented hazards that can excuse violations of its claims.
     fn excuses(&self) -> &'static [Excuse] {
         &[]
     }
 
-    /// What it can be told to do wrong, in the order in which it is listed.
+    /// Its mutations, in the order in which they are listed.
     fn mutations(&self) -> Vec<Deviation> {
         Vec::new()
     }
 
-    /// Who counts in a run of `plan`, which has one of its own workloads.
+    /// The metrics for a run of `plan`, whose workload is one of its own.
     fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
         let _ = (plan, registry, options);
         Vec::new()
     }
 
-    /// The points that its runs can reach ([`Cluster::reach`](kube_sim::cluster::Cluster::reach)). A gate fails if no run of what must hold
-    /// reaches one that its scenarios do not call rare: no claim could then notice what goes wrong there.
+    /// The points that its runs can reach ([`Cluster::reach`](kube_sim::cluster::Cluster::reach)). A gate fails if no run that must hold
+    /// reaches a point that its scenarios do not call rare: no claim could then notice a bug there.
     fn coverage(&self) -> Vec<CoveragePoint> {
         Vec::new()
     }
 
-    /// What is odd about an object that a manifest holds, beyond its type: texts that the system keeps in it.
+    /// Remarks on an object from a manifest, beyond its type: on texts that the system keeps in it.
     ///
     /// # Errors
-    /// What cannot be read: a run on such a cluster would fail for a reason that nobody asked about.
+    /// Returns texts that cannot be parsed: a run on such a cluster would fail for an unrelated reason.
     fn check_manifest(&self, manifest: &Manifest) -> Result<Problems, Problems> {
         let _ = manifest;
         Ok(Problems::new())
     }
 
-    /// What is odd about a workload of its own in a scenario that can be run all the same. `source` is the file, or a variant of it.
+    /// Remarks on one of its workloads in a scenario that can run nevertheless. `source` is the file, or a variant of it.
     fn check_workload(&self, workload: &WorkloadDraft, source: Source<'_>) -> Problems {
         let _ = (workload, source);
         Problems::new()
     }
 
-    /// Its webhooks, for `check`: what it refuses of manifests. Of the systems of a program one at most has some, as `check` has their
-    /// arguments.
+    /// Its webhooks, for `check`: they reject manifests. At most one system of a program has webhooks, as `check` has their arguments.
     fn webhooks(&self) -> Option<&dyn Webhooks> {
         None
     }
 
-    /// Who explains its decisions. A program none of whose systems has one does not have the verb `explain`, and one at most has.
+    /// The explainer of its decisions. At most one system of a program has one; if none has, the verb `explain` is missing.
     fn explainer(&self) -> Option<&dyn Explainer> {
         None
     }
 
-    /// The addresses that an object of one of its types records, and the pod of each as `NAMESPACE/NAME`; `None` = it is no such object.
-    /// A system that has this need not say what the next three methods ask: what follows from it is their default.
+    /// The addresses that an object of one of its types records, with the pod of each as `NAMESPACE/NAME`; `None` = the object has no such
+    /// records. A system that implements this need not implement the next three methods: their defaults follow from it.
     fn records(&self, object: &Obj) -> Option<BTreeMap<IpAddr, String>> {
         let _ = object;
         None
     }
 
-    /// Whether the object is one that several actors share and write: its states are shown before those of others.
+    /// Whether the object is shared and written by several actors: its states are shown before those of others.
     fn is_shared(&self, object: &Obj) -> bool {
         self.records(object).is_some()
     }
 
-    /// What a commit changed in what an object of one of its types says of addresses, allocations and pods; `None` = the type is not its
-    /// own.
+    /// The changes of a commit to the addresses, allocations and pods in an object of one of its types; `None` = the type is not its own.
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
         self.records(after.or(before)?)?;
         let of = |object: Option<&Obj>| object.and_then(|object| self.records(object)).unwrap_or_default();
@@ -147,59 +145,59 @@ pub trait System: Sync {
     }
 }
 
-/// What is wanted of a run besides its verdict.
+/// The results of a run that are wanted besides its verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
-    /// Every event as it happened, for stories and for replays that are compared.
+    /// Record every event as it happened, to explain runs and to compare replays.
     pub recording: bool,
-    /// The objects as they are at the end.
+    /// Return the objects at the end.
     pub dump: bool,
-    /// Each call for an address by itself.
+    /// Report each call for an address separately.
     pub calls: bool,
-    /// What planners ask: how long requests wait for servers of a size, what processes of the system do to each other, and how many
-    /// addresses are held for whom.
+    /// Answer questions of planning: the time that requests wait for servers of a size, the interference between the system's processes,
+    /// and the number of addresses held by each holder.
     pub planner: bool,
-    /// Every request, in the order in which they are sent.
+    /// Log every request, in the order in which they are sent.
     pub requests: bool,
-    /// Caches that nobody listens to are told of each change when it arrives, too: see [`ClusterConfig`](kube_sim::cluster::ClusterConfig).
-    /// For comparisons; the digest is another one.
+    /// Tell caches of each change when it arrives even if nothing listens to them: see [`ClusterConfig`](kube_sim::cluster::ClusterConfig).
+    /// For comparisons; the digest differs.
     pub told_at_once: bool,
-    /// What of the run's behaviour tells it from others: [`crate::feature`].
+    /// Collect the features of the run: [`crate::feature`].
     pub features: bool,
-    /// The run ends here instead of where its plan says.
+    /// End the run at this time instead of the end of its plan.
     pub until: Option<SimTime>,
 }
 
-/// Sees the events of a run as claims do, and counts instead of judging. It has no influence on the run.
+/// Observes the events of a run as claims do, and counts instead of judging. It has no influence on the run.
 pub trait Metric: Send {
-    /// Which events it wants to see.
+    /// The events that it observes.
     fn interest(&self) -> Interest;
 
-    /// Takes in an event of a kind that it wants to see, when it happens.
+    /// Observes an event of one of these kinds, when it happens.
     fn observe(&mut self, event: &Event<'_>);
 
-    /// The run is over: adds what was counted.
+    /// Adds the counts to `figures` at the end of the run.
     fn finish(&mut self, end: &RunEnd<'_>, figures: &mut Figures);
 }
 
 /// The end of a run.
 pub struct RunEnd<'a> {
-    /// When the run ended, in model time.
+    /// The time at which the run ended, in model time.
     pub at: SimTime,
     /// The runtime, for names.
     pub rt: &'a Rt,
-    /// What was wanted of the run.
+    /// The results that are wanted of the run.
     pub options: RunOptions,
 }
 
-/// What the metrics of a run found.
+/// The numbers that the metrics of a run found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// What calls for addresses met in a shared pool.
+    /// The contention between calls for addresses in a shared pool.
     pub pool: Option<PoolRun>,
-    /// How many addresses were held, if wanted.
+    /// The number of addresses that were held, if wanted.
     pub addresses: Option<AddressRun>,
-    /// Which addresses were reclaimed, and at what cost; `None` = no metric of the system asks.
+    /// The addresses that were reclaimed, and the cost of that; `None` = the system does not measure it.
     pub reclaim: Option<ReclaimRun>,
     /// Other numbers, each with its name; names are unique in a run.
     pub values: Vec<(&'static str, f64)>,
@@ -224,13 +222,13 @@ fn suites_of(system: &dyn System) -> Vec<ClaimSuite> {
     suites
 }
 
-/// Panics if several systems have what a program has once.
+/// Panics if several systems have something that a program has only once.
 fn assert_one(what: &str, systems: Vec<&str>) {
     assert!(systems.len() <= 1, "more than one system has {what}: {}", systems.join(", "));
 }
 
 impl Systems {
-    /// Tells everybody what `systems` add. Panics if a name is there twice, or what a program has once.
+    /// Registers everything that `systems` add. Panics if a name occurs twice, or something that a program has only once.
     fn register(systems: &[&'static dyn System], build: &'static str) -> Self {
         let common = ClaimSuite { name: check::COMMON_SUITE, claims: claim::COMMON };
         let suites: Vec<ClaimSuite> = std::iter::once(common).chain(systems.iter().flat_map(|system| suites_of(*system))).collect();
@@ -274,12 +272,12 @@ impl Systems {
         self.systems.iter().copied()
     }
 
-    /// The system that `workload` is one of.
+    /// The system of `workload`.
     pub fn of_workload(&self, workload: &WorkloadDraft) -> Option<&'static dyn System> {
         self.iter().find(|system| system.kinds().drafts.names.contains(&workload.kind()))
     }
 
-    /// The system that the workload of `plan` is one of.
+    /// The system of the workload of `plan`.
     pub fn of_plan(&self, plan: &Plan) -> Option<&'static dyn System> {
         self.iter().find(|system| system.kinds().plans.names.contains(&plan.workload.kind()))
     }
@@ -294,34 +292,34 @@ impl Systems {
         self.iter().find_map(|system| system.webhooks())
     }
 
-    /// Who answers `explain`; `None` = no system explains its decisions.
+    /// The explainer that answers `explain`; `None` = no system explains its decisions.
     pub fn explainer(&self) -> Option<&'static dyn Explainer> {
         self.iter().find_map(|system| system.explainer())
     }
 
-    /// The place of the claim called `name` among those whose violation hurts users ([`System::hurting_claims`]); `None` = it is none of
+    /// The rank of the claim called `name` among those whose violation hurts users ([`System::hurting_claims`]); `None` = it is none of
     /// them.
     pub fn rank(&self, name: &str) -> Option<u32> {
         self.systems.iter().find_map(|system| system.hurting_claims().iter().position(|claim| *claim == name)).map(|place| place as u32)
     }
 
-    /// Tells how much the violation of a claim hurts.
+    /// Sets the rank of a claim, and whether its violation hurts users.
     pub fn weigh(&self, count: &mut ClaimCount) {
         count.rank = self.rank(&count.claim);
         count.hurts = count.rank.is_some();
     }
 
-    /// Every claim by subject: those about any run first.
+    /// The claims by subject, those that hold for any system first.
     pub fn suites(&self) -> &'static [ClaimSuite] {
         claim::SUITES.get()
     }
 
-    /// Every excuse that a claim may have.
+    /// The excuses that a claim may have.
     pub fn excuses(&self) -> &'static [&'static str] {
         check::excuse::EXCUSES.get()
     }
 
-    /// What any system can be told to do wrong, by system in the order of registration.
+    /// The mutations of all systems, by system in the order of registration.
     pub fn mutations(&self) -> &'static [Deviation] {
         deviation::DEVIATIONS.get()
     }
@@ -329,8 +327,8 @@ impl Systems {
 
 static SYSTEMS: OnceLock<Systems> = OnceLock::new();
 
-/// Registers the systems of this program, and the name of its build: digests are comparable within one build. Panics if a name is there
-/// twice, or if others are registered already: both are mistakes of the program.
+/// Registers the systems of this program, and the name of its build: digests are comparable within one build. Panics if a name occurs
+/// twice, or if others are registered already: both are bugs of the program.
 pub fn install(systems: &[&'static dyn System], build: &'static str) {
     let names = |systems: &mut dyn Iterator<Item = &'static dyn System>| systems.map(|system| system.name()).collect::<Vec<_>>();
     let installed = SYSTEMS.get_or_init(|| Systems::register(systems, build));

@@ -16,38 +16,38 @@ use sim_config::{Choice, Probability, Problems, Source};
 use crate::deviation::{self, DeviationName, Profile};
 use crate::swarm::stream_of;
 
-/// What a scenario says of an upgrade.
+/// The upgrade of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpgradeDraft {
-    /// Which processes begin in the older version, or are rolled back to it.
+    /// Processes that begin in the older version, or are rolled back to it.
     pub processes: Target,
     /// The behaviour of the older version; default `hardened`. `upstream` turns every deviation on that upstream has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// What the older version does differently, besides the profile.
+    /// Deviations of the older version, besides those of the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<DeviationName>,
-    /// What of the profile it does as the present version does.
+    /// Deviations of the profile that the older version does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<DeviationName>,
-    /// With which probability the older version of a run has each of them.
+    /// Probability with which the older version of a run has each of them.
     #[serde(default = "always")]
     pub share: Probability,
-    /// When the first process is rolled back to the older version; the others follow as they are replaced later on, in another order. Whose
-    /// turn to be replaced comes first is not rolled back. Unset = processes begin in the older version.
+    /// Time at which the first process is rolled back to the older version; the others follow at the intervals of the replacements, in
+    /// another order. A process that is to be replaced earlier is not rolled back. Unset = processes begin in the older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<Choice<Span>>,
-    /// When the first process is replaced.
+    /// Time at which the first process is replaced.
     pub at: Choice<Span>,
-    /// How long after one process the next is replaced or rolled back; in any order.
+    /// Time between the replacements, or rollbacks, of two processes; their order is random.
     #[serde(default = "soon")]
     pub every: Choice<Span>,
-    /// How long a process is down that is replaced or rolled back.
+    /// Downtime of a process that is replaced or rolled back.
     #[serde(default = "shortly")]
     pub down: Choice<Span>,
-    /// How long after the last replacement nothing is left of what the older version did. From when that begins to run until then,
-    /// violations are excused as `older-version`, and nothing that is judged counts as such.
+    /// Time after the last replacement until all effects of the older version are gone. From its start until then, violations are excused
+    /// as `older-version`, and judgements do not count.
     pub settles: Span,
 }
 
@@ -67,22 +67,22 @@ fn shortly() -> Choice<Span> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upgrade {
-    /// What the older version does differently.
+    /// Deviations of the older version.
     #[serde(default)]
     pub deviations: Vec<DeviationName>,
-    /// How long a process is down that is replaced or rolled back.
+    /// Downtime of a process that is replaced or rolled back.
     pub down: Span,
-    /// When nothing is left of what the older version did.
+    /// Time at which all effects of the older version are gone.
     pub settled: SimTime,
-    /// By process, when it is rolled back to the older version. Those that are not here begin in it.
+    /// Time at which each process is rolled back to the older version. Processes that are not listed begin in it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rolled_back: BTreeMap<String, SimTime>,
-    /// By process, when it is replaced: until then it is of the older version.
+    /// Time at which each process is replaced: until then it is of the older version.
     pub replaced: BTreeMap<String, SimTime>,
 }
 
 impl UpgradeDraft {
-    /// The upgrade of a seed, among processes of these names.
+    /// The upgrade of a seed, among processes with these names.
     pub(crate) fn draw(&self, seed: u64, names: &[String]) -> Upgrade {
         let mut draw = Draw::new(seed, Concern::Faults, stream_of("upgrade", 0));
         let (mut at, every, down) = (SimTime::ZERO + self.at.draw(&mut draw).0, self.every.draw(&mut draw), self.down.draw(&mut draw));
@@ -111,7 +111,7 @@ impl UpgradeDraft {
         all
     }
 
-    /// What is wrong with it. `most`: the processes that there may be; `shortest`: how long a run lasts at least.
+    /// Problems of the upgrade. `most`: the processes that there may be; `shortest`: the shortest duration of a run.
     pub(crate) fn problems(&self, source: Source<'_>, most: &[String], shortest: Span) -> Problems {
         let mut problems = Problems::new();
         let of = most.iter().filter(|name| self.processes.can_match(std::slice::from_ref(name))).count() as u32;
@@ -142,8 +142,8 @@ impl UpgradeDraft {
     }
 }
 
-/// When each process is rolled back, from `at` on in any order. Whoever would be replaced before never is of the older version, and is
-/// taken out of those that are `replaced`.
+/// The time at which each process is rolled back, from `at` on in random order. A process that would be replaced before is never of the
+/// older version, and is removed from `replaced`.
 fn roll_back(seed: u64, at: &Choice<Span>, every: Span, replaced: &mut BTreeMap<String, SimTime>) -> BTreeMap<String, SimTime> {
     let mut draw = Draw::new(seed, Concern::Faults, stream_of("upgrade", 1));
     let mut at = SimTime::ZERO + at.draw(&mut draw).0;
@@ -162,18 +162,18 @@ fn roll_back(seed: u64, at: &Choice<Span>, every: Span, replaced: &mut BTreeMap<
 }
 
 impl Upgrade {
-    /// When a process is of the older version, if it ever is: from the first of the two times until the second.
+    /// The time in which a process is of the older version, if it ever is: from the first of the two times until the second.
     pub fn older(&self, process: &str) -> Option<(SimTime, SimTime)> {
         let until = *self.replaced.get(process)?;
         Some((self.rolled_back.get(process).copied().unwrap_or_default(), until))
     }
 
-    /// From when on something is of the older version.
+    /// The time at which the first process is of the older version.
     pub(crate) fn begins(&self) -> SimTime {
         self.replaced.keys().filter_map(|process| self.older(process)).map(|(from, _)| from).min().unwrap_or_default()
     }
 
-    /// What is wrong with that of a plan which has processes of these names, and ends at a time.
+    /// Problems of the upgrade of a plan that has processes with these names, and ends at `end`.
     pub(crate) fn problems(&self, source: Source<'_>, names: &[String], end: SimTime) -> Problems {
         let mut problems = Problems::new();
         for process in self.replaced.keys().filter(|process| !names.contains(process)) {
@@ -194,7 +194,7 @@ impl Upgrade {
         problems
     }
 
-    /// Rolls each process back and replaces it, at its time. One that is down then begins in the other version whenever it starts again.
+    /// Schedules the rollback and the replacement of each process. A process that is down then starts in the other version.
     pub(crate) fn schedule(&self, cluster: &Arc<Cluster>) {
         let (of_all, down) = (cluster.rt.processes(), self.down.0);
         for (name, at) in self.rolled_back.iter().chain(&self.replaced) {
@@ -210,32 +210,32 @@ impl Upgrade {
     }
 }
 
-/// What a process is made of in the course of a run: of the present version, or for a while of an older one.
+/// The versions of a process, or of a part of it, in the course of a run: the present one, or for a while an older one.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<T> {
     present: T,
-    /// From the first time until the second.
+    /// The older version, from the first time until the second.
     older: Option<(SimTime, SimTime, T)>,
 }
 
 impl<T> Version<T> {
-    /// That of a process which is of the present version all the time.
+    /// A process that always is of the present version.
     pub fn present(present: T) -> Self {
         Self { present, older: None }
     }
 
-    /// That of a process which is of an `older` version from one time until another.
+    /// A process that is of an `older` version from one time until another.
     pub(crate) fn with_older(self, (from, until): (SimTime, SimTime), older: T) -> Self {
         Self { older: Some((from, until, older)), ..self }
     }
 
-    /// Which of the two it is of at a time.
+    /// The version at a time.
     pub fn at(&self, now: SimTime) -> &T {
         let older = self.older.as_ref().filter(|(from, until, _)| *from <= now && now < *until);
         older.map_or(&self.present, |(_, _, older)| older)
     }
 
-    /// The same of what `of` makes of each version.
+    /// The results of `of` for each version.
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> Version<U> {
         let older = self.older.as_ref().map(|(from, until, older)| (*from, *until, of(older)));
         Version { present: of(&self.present), older }

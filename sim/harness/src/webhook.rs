@@ -1,4 +1,4 @@
-//! Admission without a run: what the webhooks of a system would say of manifests, for the verb `check`.
+//! Admission without a run: the answers of a system's webhooks to manifests, for the verb `check`.
 //!
 //! ```text
 //!   arguments of `check` ─► Webhooks ─(set up)─► Judge ─(the manifests of a cluster)─► Judged: which object breaks which rule
@@ -9,45 +9,45 @@ use sim_config::manifest::Manifest;
 
 use crate::error::Error;
 
-/// The webhooks of a system, as `check` asks them.
+/// The webhooks of a system, as `check` uses them.
 pub trait Webhooks: Sync {
-    /// The command line with the arguments by which it is said how the system is set up; without any unless it has some. `check` has
-    /// arguments of its own: `PATH`, `--format` and `--color`.
+    /// Adds the arguments for the settings of the system to the command line; by default none. `check` adds its own arguments: `PATH`,
+    /// `--format` and `--color`.
     fn args(&self, command: Command) -> Command {
         command
     }
 
-    /// Command lines for the help of `check`, each as it is typed. The program is called `ipam-sim` in them.
+    /// Command lines for the help of `check`, each as a user types it. The program is called `ipam-sim` in them.
     fn examples(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What else the help of `check` should say of the arguments, in whole sentences.
+    /// Further remarks on the arguments for the help of `check`, in whole sentences.
     fn note(&self) -> &'static str {
         ""
     }
 
-    /// The webhooks of a system that is set up as the command line says. `args` has what [`Webhooks::args`] has added.
+    /// The webhooks of a system with the settings of the command line. `args` has the arguments that [`Webhooks::args`] added.
     ///
     /// # Errors
-    /// What the command line names does not exist or cannot be read.
+    /// Fails if something that the command line names does not exist or cannot be read.
     fn set_up(&self, args: &ArgMatches) -> Result<Box<dyn Judge>, Error>;
 }
 
-/// Webhooks that are set up.
+/// Webhooks with their settings.
 pub trait Judge {
-    /// What they say if the objects of a cluster are created one after the other, in the order in which that goes best. Objects that they
-    /// do not judge are left out. Whether a name is taken is the API server's business: an object of which another exists may be in it as
-    /// one that breaks no rule.
+    /// Judges the objects of a cluster as if they were created one after the other, in the order with the fewest rejections. Objects that
+    /// the webhooks do not judge are left out. Name collisions are the API server's business: an object whose name exists already may be
+    /// returned without a broken rule.
     fn judge<'a>(&self, cluster: &'a [Manifest]) -> Vec<Judged<'a>>;
 }
 
-/// An object, and what webhooks say of it.
+/// An object, with the answer of the webhooks.
 #[derive(Debug)]
 pub struct Judged<'a> {
     /// The object as it was written.
     pub manifest: &'a Manifest,
-    /// Every rule that it breaks. It is created if there is none, or none that surely is broken.
+    /// The rules that it breaks. It is created if there are none, or none that is certainly broken.
     pub broken: Vec<Broken>,
 }
 
@@ -56,16 +56,16 @@ pub struct Judged<'a> {
 pub struct Broken {
     /// The path of the field, such as `spec.ips[1]`.
     pub field: String,
-    /// What is wrong and, where that helps, what to write instead.
+    /// The problem and, where that helps, the correct value.
     pub message: String,
     /// The type of the cause, as Kubernetes writes it; `AlreadyExists` for a name that is taken.
     pub fault: &'static str,
-    /// Whether the manifests are too few to judge: a webhook would look at what they do not hold.
+    /// Whether the manifests do not suffice to judge: a webhook would look at objects that they do not hold.
     pub unknown: bool,
 }
 
 impl Broken {
-    /// The name is taken.
+    /// The rule that the name exists already.
     pub fn already_exists() -> Self {
         Self {
             field: "metadata.name".to_owned(),

@@ -1,4 +1,4 @@
-//! A run: a plan turned into a cluster, its actors and its faults, and what came of it.
+//! A run: turns a plan into a cluster, its actors and its faults, and returns the outcome.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -29,14 +29,14 @@ use crate::served;
 use crate::system::{Figures, Metric, RunEnd, RunOptions, systems};
 use crate::workload::OutOfReach;
 
-/// What all runs of a sweep share: the served types and the objects that exist at the beginning.
+/// The common parts of all runs of a sweep: the served types and the objects that exist at the beginning.
 #[derive(Clone)]
 pub struct Stage {
     /// The types that every cluster of the sweep serves: those of Kubernetes and of all registered systems.
     pub registry: Arc<Registry>,
     /// The objects that exist at the beginning, in this order.
     pub objects: Vec<(KindId, Obj)>,
-    /// Identifies what the manifests held that the objects come from; empty if there were none.
+    /// Identifies the content of the manifests that the objects come from; empty if there were none.
     pub manifests: Arc<str>,
 }
 
@@ -47,46 +47,46 @@ impl Stage {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
     /// The digest over all events.
     pub digest: Digest,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// Digests on the way.
+    /// The digests on the way.
     pub checkpoints: Vec<Checkpoint>,
-    /// When the run ended.
+    /// The time at which the run ended.
     pub ended_at: SimTime,
-    /// What was violated, by time.
+    /// The violations, by time.
     pub violations: Vec<Violation>,
-    /// Which `sometimes` and `reachable` claims held.
+    /// The `sometimes` and `reachable` claims that held.
     pub held: Vec<String>,
-    /// The `always` claims, and whether each looked at something that could have been false.
+    /// The `always` claims, and whether each judged something that could have been false.
     pub judged: Vec<(&'static str, bool)>,
-    /// The `eventually` claims, and whether each had something to wait for at one of the looks that are taken now and then.
+    /// The `eventually` claims, and whether each had something to wait for at one of the periodic looks.
     pub awaited: Vec<(&'static str, bool)>,
-    /// The faults of the plan that took hold of something, by their position.
+    /// The faults of the plan that took effect, by their position.
     pub fired: BTreeSet<u32>,
     /// The points of the system under test that it reached, sorted.
     pub coverage: Vec<CoveragePoint>,
-    /// Those that it reached while a fault was active, sorted, if features are wanted.
+    /// The points that it reached while a fault was active, sorted, if features are wanted.
     pub coverage_under_faults: Vec<CoveragePoint>,
-    /// What tells it from other runs, in order, if wanted.
+    /// The features of the run, in order, if wanted.
     pub features: Vec<String>,
-    /// How many writes each process sent, by its name.
+    /// The number of writes that each process sent, by its name.
     pub writes: Vec<(Arc<str>, u32)>,
     /// Every request in the order in which they were sent, with the name of its process, if wanted.
     pub requests: Vec<(Arc<str>, Logged)>,
-    /// How often each thing happened.
+    /// The counts of requests, writes, conflicts and the like.
     pub counts: ApiCounts,
-    /// What the metrics of its system found.
+    /// The numbers that the metrics of its system found.
     pub figures: Figures,
-    /// When requests began to be worked on, and how long they had waited for it; unset = servers work on everything at once, or nobody
-    /// asked.
+    /// The times at which servers began to work on requests, and how long each had waited for it; unset = the capacity is unlimited, or
+    /// waits were not wanted.
     pub waits: Option<Vec<(SimTime, Duration)>>,
     /// A panic outside the system under test: a bug of the harness.
     pub broken: Option<String>,
-    /// Every event and how to tell it, if wanted.
+    /// Every event, with a narrator to write it, if wanted.
     pub recording: Option<(Vec<Record>, Narrator)>,
     /// Every object by type and key, if wanted.
     pub objects: Vec<(KindId, Obj)>,
@@ -95,7 +95,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What the file of `plan` keeps of this run, made by `build`.
+    /// The record of this run, made by `build`, for the file of `plan`.
     pub fn recorded(&self, plan: &Plan, build: &str) -> Recorded {
         let recorded = Recorded {
             build: build.to_owned(),
@@ -106,16 +106,16 @@ impl Outcome {
             provenance: None,
             checkpoints: self.checkpoints.clone(),
         };
-        // With what is recorded: it decides whether the places of the manifests count.
+        // The fingerprint of the plan with its record, which decides whether the paths of the manifests count.
         let plan = Plan { recorded: Some(recorded.clone()), ..plan.clone() }.fingerprint();
         Recorded { plan, ..recorded }
     }
 }
 
-/// How long a process that panicked stays down: the first back-off of a kubelet.
+/// The downtime of a process that panicked: the first back-off of a kubelet.
 pub const BACK_OFF: Duration = Duration::from_secs(10);
 
-/// How many processes are named when a run has spent its events, and how many requests of each.
+/// The number of processes that are named when a run has spent its events, and of requests of each.
 const SPINNING_MAX: usize = 3;
 
 /// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
@@ -123,7 +123,7 @@ pub fn run(plan: &Plan, stage: &Stage, options: RunOptions) -> Outcome {
     rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, options).live(options).await)
 }
 
-/// Who judges and counts: the claims and metrics of a run.
+/// The claims and metrics of a run.
 pub struct Judges {
     claims: Claims,
     metrics: Vec<(Interest, Box<dyn Metric>)>,
@@ -131,7 +131,7 @@ pub struct Judges {
 }
 
 impl Judges {
-    /// Those of a plan. `registry`: the types that its cluster serves.
+    /// The judges of a plan. `registry`: the types that its cluster serves.
     pub fn of(plan: &Plan, rt: &Rt, registry: &Registry, options: RunOptions) -> Self {
         let out_of_reach = OutOfReach::of(plan.workload.work(), &plan.op, plan.lost_for_good());
         let claims = Claims::new(&Context { rt, plan, registry, out_of_reach });
@@ -209,12 +209,12 @@ impl<'a> World<'a> {
         if let Some(upgrade) = &plan.upgrade {
             upgrade.schedule(&cluster);
         }
-        // They heal by themselves.
+        // Faults heal by themselves.
         let faults = Faults::schedule(&cluster, &plan.fault, plan.heal_at);
         Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), max_events, cluster, faults }
     }
 
-    /// Safety phase, heal, liveness phase.
+    /// Runs the safety phase, the heal and the liveness phase.
     async fn live(self, options: RunOptions) -> Outcome {
         let end = options.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
         let bounds = self.cluster.recorder(|recorder| claims_of(recorder).bounds());
@@ -240,7 +240,7 @@ impl<'a> World<'a> {
         .await
     }
 
-    /// That the run has spent its events, and who spins.
+    /// The violation that the run has spent its events, with the processes that spin.
     fn spent(&self, spin: &Spin, max: u64) -> Violation {
         let name = |process| self.rt.process_name(process);
         let looked = human::duration(Seconds::from_micros(spin.until.since(spin.from).as_micros() as u64));

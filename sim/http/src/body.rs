@@ -1,4 +1,4 @@
-//! Reads what a request carries: objects, options of a delete, patches (K §2.6 to §2.10).
+//! Reads the bodies of requests: objects, options of a delete, patches (K §2.6 to §2.10).
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -31,7 +31,7 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     Some(value.split(';').next().unwrap_or("").trim().to_ascii_lowercase())
 }
 
-/// 413 for a body that is too large.
+/// Checks the size of a body: 413 if it is too large.
 pub(crate) fn check_size(body: &[u8]) -> Answer<()> {
     if body.len() > BODY_MAX {
         return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, format!("Request entity too large: limit is {BODY_MAX}"))));
@@ -39,7 +39,7 @@ pub(crate) fn check_size(body: &[u8]) -> Answer<()> {
     Ok(())
 }
 
-/// What Go's decoder says of a text that is no JSON.
+/// The error of Go's decoder for a text that is not JSON.
 fn go_error(text: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() || text.is_empty() {
         return "unexpected end of JSON input".to_owned();
@@ -59,7 +59,7 @@ fn beginning(text: &[u8]) -> String {
     }
 }
 
-/// An object as a request carries it.
+/// The object in a request.
 pub(crate) fn object(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<Value> {
     check_size(body)?;
     let accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -96,7 +96,7 @@ pub(crate) fn object(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<
     Ok(value)
 }
 
-/// What Go's decoder calls the type of a value.
+/// The type of a value in the words of Go's decoder.
 pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -118,7 +118,7 @@ pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
     media_type(headers).as_deref() == Some(APPLY)
 }
 
-/// A patch that is no apply patch, as a request carries it.
+/// The patch in a request, unless it is an apply patch.
 pub(crate) fn patch(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<Patch> {
     let kind = match media_type(headers).as_deref() {
         Some("application/merge-patch+json") => PatchKind::Merge,
@@ -149,7 +149,7 @@ pub(crate) fn patch(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<P
     Ok(Patch::of(kind, value))
 }
 
-/// The options of a delete, if it has a body.
+/// The options of a delete, if the request has a body.
 pub(crate) fn delete_options(headers: &HeaderMap, body: &[u8]) -> Answer<Option<Value>> {
     check_size(body)?;
     if body.is_empty() {
@@ -163,7 +163,7 @@ pub(crate) fn delete_options(headers: &HeaderMap, body: &[u8]) -> Answer<Option<
     serde_json::from_slice(body).map(Some).map_err(|error| unrecognized(go_error(body, &error)))
 }
 
-/// The form in which the caller wants its answer; `None` = none of those that the server has.
+/// The form in which the caller wants its answer; `None` = the server supports none of the accepted ones.
 pub(crate) fn form(headers: &HeaderMap) -> Option<Form> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
     accept.split(',').find_map(|one| {

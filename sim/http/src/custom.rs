@@ -1,4 +1,4 @@
-//! Custom resources: objects of types that a CustomResourceDefinition made known while the cluster runs (K §1.3).
+//! Custom resources: objects of types that a CustomResourceDefinition adds while the cluster runs (K §1.3).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use serde_json::{Map, Value};
 
 use crate::schema;
 
-/// What a CustomResourceDefinition says of one version of its type.
+/// One version of the type that a CustomResourceDefinition defines.
 #[derive(Debug)]
 pub struct Definition {
-    /// Group and version as a manifest has them: `group/version`.
+    /// Group and version as in a manifest: `group/version`.
     pub api_version: String,
     /// The Kind of its objects, in upper camel case.
     pub kind: String,
     has_status: bool,
-    /// The structural schema as it is now: a change holds for objects that are there already.
+    /// The present structural schema: a change applies to existing objects, too.
     schema: RwLock<Option<JSONSchemaProps>>,
 }
 
@@ -40,20 +40,20 @@ impl Definition {
         Some((definition, version.name.clone()))
     }
 
-    /// Takes over the schema of a definition that was changed.
+    /// Takes over the schema of a changed definition.
     pub(crate) fn update(&self, crd: &CustomResourceDefinition) {
         if let Some((new, _)) = Self::of(crd) {
             *self.schema.write() = new.schema.into_inner();
         }
     }
 
-    /// The types of the fields, for server-side apply. Where there is no schema, anything goes.
+    /// The types of the fields, for server-side apply. Without a schema, anything is permitted.
     fn field_types(&self) -> FieldTypes {
         let open = JSONSchemaProps { x_kubernetes_preserve_unknown_fields: Some(true), ..JSONSchemaProps::default() };
         FieldTypes::of_schema(self.schema.read().as_ref().unwrap_or(&open))
     }
 
-    /// Drops what the schema does not know and adds its defaults. Returns the paths of what was dropped.
+    /// Drops unknown fields and adds the defaults of the schema. Returns the paths of the dropped fields.
     fn shape(&self, content: &mut Map<String, Value>) -> Vec<String> {
         match &*self.schema.read() {
             Some(schema) => schema::shape(schema, content),
@@ -67,14 +67,14 @@ impl Definition {
 pub struct CustomResource {
     #[serde(default)]
     metadata: ObjectMeta,
-    /// Everything else, with apiVersion and kind.
+    /// All other fields, with apiVersion and kind.
     #[serde(flatten)]
     content: Map<String, Value>,
     #[serde(skip)]
     definition: Option<Arc<Definition>>,
 }
 
-/// Two objects are equal if they serialise to the same bytes.
+/// Two objects are equal if they serialize to the same bytes.
 impl PartialEq for CustomResource {
     fn eq(&self, other: &Self) -> bool {
         self.metadata == other.metadata && self.content == other.content
@@ -106,21 +106,21 @@ impl kube::Resource for CustomResource {
 }
 
 impl CustomResource {
-    /// Reads an object of the type that `definition` describes: what its schema does not know is dropped, its defaults are added. Also
-    /// returns the paths of what was dropped.
+    /// Reads an object of the type that `definition` describes: fields that its schema does not know are dropped, its defaults are added.
+    /// Also returns the paths of the dropped fields.
     ///
     /// # Errors
-    /// What is wrong with the metadata.
+    /// Returns problems of the metadata.
     pub(crate) fn decode(value: Value, definition: &Arc<Definition>) -> Result<(Self, Vec<String>), String> {
         let mut object: Self = serde_json::from_value(schema::whole_numbers(value)).map_err(|error| error.to_string())?;
-        // What is of another kind is refused for that, and nothing else.
+        // An object of another kind is refused for that alone.
         let own = object.content.get("kind").and_then(Value::as_str) == Some(definition.kind.as_str());
         let dropped = if own { definition.shape(&mut object.content) } else { Vec::new() };
         object.definition = Some(definition.clone());
         Ok((object, dropped))
     }
 
-    /// Reads an object that an apply has made. Its nulls are not passed over: where none may be, they are refused.
+    /// Reads an object that an apply has made. Its nulls are kept: if a field must not be null, validation refuses it.
     fn decode_applied(value: Value, definition: &Arc<Definition>) -> Result<Self, String> {
         let mut object: Self = serde_json::from_value(schema::whole_numbers(value)).map_err(|error| error.to_string())?;
         if let Some(schema) = &*definition.schema.read() {
@@ -134,7 +134,7 @@ impl CustomResource {
         self.definition.as_deref()
     }
 
-    /// Everything that is not metadata, type or status.
+    /// All fields except metadata, type and status.
     fn spec(&self) -> impl Iterator<Item = (&String, &Value)> {
         let has_status = self.definition().is_some_and(|definition| definition.has_status);
         self.content.iter().filter(move |(name, _)| !(matches!(name.as_str(), "apiVersion" | "kind") || has_status && *name == "status"))
@@ -186,7 +186,7 @@ impl Stored for CustomResource {
     }
 
     fn validate(&self) -> Vec<Cause> {
-        // An update is held to what it changes: see `validate_update`.
+        // An update is only judged by its changes: see `validate_update`.
         if self.metadata.resource_version.as_deref().is_some_and(|version| !version.is_empty()) { Vec::new() } else { self.faults(None) }
     }
 

@@ -1,4 +1,5 @@
-//! What an API server adds to objects of built-in types when it reads them: the defaults of their fields, and what admission sets.
+//! The additions of an API server to objects of built-in types when it reads them: the defaults of their fields, and the values that
+//! admission sets.
 //!
 //! The simulation's own programs build complete objects and read absent fields as their defaults; callers over HTTP expect to see them.
 
@@ -6,20 +7,20 @@ use serde_json::{Map, Value, json};
 
 use crate::definition;
 
-/// Sets `name` unless something stands there.
+/// Sets `name` unless it has a value.
 fn default(fields: &mut Map<String, Value>, name: &str, value: Value) {
     if fields.get(name).is_none_or(Value::is_null) {
         fields.insert(name.to_owned(), value);
     }
 }
 
-/// The object under `name`, made if it is not there; `None` if something else stands there.
+/// The object under `name`, created if it is absent; `None` if the value is not an object.
 fn child<'a>(fields: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
     default(fields, name, json!({}));
     fields.get_mut(name)?.as_object_mut()
 }
 
-/// Removes `name` if it holds an empty map or list: the wire form has no such thing.
+/// Removes `name` if it holds an empty map or list: the wire form omits these.
 fn drop_if_empty(fields: &mut Map<String, Value>, name: &str) {
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
     if fields.get(name).is_some_and(is_empty) {
@@ -59,7 +60,7 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
     }
 }
 
-/// Completes an object that is shown: numbers that every such object has.
+/// Completes an object for an answer: adds fields that every such object shows.
 pub(crate) fn show(object: &mut Value) {
     let times: &[&str] = match object["kind"].as_str() {
         Some("Pod") => &["lastProbeTime", "lastTransitionTime"],
@@ -101,7 +102,7 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     ] {
         default(spec, name, value);
     }
-    // A negative grace is stored as the second that it counts as.
+    // A negative grace period is stored as the 1 s that it counts as.
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|grace| grace < 0) {
         spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
     }

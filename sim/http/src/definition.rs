@@ -1,4 +1,4 @@
-//! What an API server asks of a CustomResourceDefinition before it takes it. As recorded: case `definition-incomplete`.
+//! The checks of a CustomResourceDefinition before an API server accepts it. As recorded: case `definition-incomplete`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, CustomResourceDefinitionVersion};
 use kube_machinery::api::Cause;
@@ -12,7 +12,7 @@ fn required(field: impl Into<std::borrow::Cow<'static, str>>) -> Cause {
     Cause { reason: "FieldValueRequired".into(), message: "Required value".into(), field: field.into() }
 }
 
-/// A version as the server's own types print it. A schema that is that of all versions has moved elsewhere by then.
+/// A version as the server's own types print it. A schema that all versions share is not part of it.
 fn printed(version: &CustomResourceDefinitionVersion) -> String {
     format!(
         "{{\"Name\":{:?},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\
@@ -24,7 +24,7 @@ fn printed(version: &CustomResourceDefinitionVersion) -> String {
     )
 }
 
-/// What is wrong with a definition.
+/// The problems of a definition.
 pub(crate) fn faults(crd: &CustomResourceDefinition) -> Vec<Cause> {
     let (spec, name) = (&crd.spec, crd.metadata.name.as_deref().unwrap_or_default());
     let mut causes = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn faults(crd: &CustomResourceDefinition) -> Vec<Cause> {
     let stored: Vec<&str> = spec.versions.iter().filter(|version| version.storage).map(|version| version.name.as_str()).collect();
     if stored.len() != 1 {
         let all: Vec<_> = spec.versions.iter().map(printed).collect();
-        // Whether there is an empty list or none at all is not told from each other here.
+        // An empty list and an absent one look the same here.
         let all = if all.is_empty() { "null".to_owned() } else { format!("[{}]", all.join(",")) };
         causes.push(invalid("spec.versions", &all, "must have exactly one version marked as storage version"));
     }
@@ -75,7 +75,7 @@ pub(crate) fn faults(crd: &CustomResourceDefinition) -> Vec<Cause> {
     causes
 }
 
-/// Adds what a definition need not say.
+/// Adds the defaults of a definition.
 pub(crate) fn complete(spec: &mut Map<String, Value>) {
     let names = spec.get_mut("names").and_then(Value::as_object_mut);
     if let Some(names) = names

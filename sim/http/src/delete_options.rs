@@ -13,12 +13,11 @@ type Answer<T> = Result<T, Box<Status>>;
 /// The options of a delete.
 pub(crate) struct Asked {
     pub(crate) options: DeleteOptions,
-    /// `orphanDependents=false`, the older way to say that dependents go, too: a delete that leaves its object for now is then answered
-    /// with 202.
+    /// `orphanDependents=false`, the older form of deleting dependents, too: the answer is then 202 if the object stays for now.
     pub(crate) takes_dependents: bool,
 }
 
-/// Reads the options. Those of the query count only where there is no body.
+/// Reads the options. Those of the query count only if there is no body.
 pub(crate) fn read(query: &Query, headers: &HeaderMap, text: &[u8]) -> Answer<Asked> {
     let (options, policy, orphan) = match body::delete_options(headers, text)? {
         Some(value) => of_body(&value),
@@ -50,7 +49,7 @@ pub(crate) fn read(query: &Query, headers: &HeaderMap, text: &[u8]) -> Answer<As
     Ok(Asked { options: DeleteOptions { propagation, ..options }, takes_dependents: orphan == Some(false) })
 }
 
-/// What a body says: options, policy, orphanDependents.
+/// The content of a body: options, policy, orphanDependents.
 pub(crate) fn of_body(value: &Value) -> (DeleteOptions, Option<String>, Option<bool>) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let dry = value["dryRun"].as_array().is_some_and(|values| values.iter().any(|value| value == "All"));

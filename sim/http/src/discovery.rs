@@ -1,4 +1,4 @@
-//! What a server says of itself: versions, groups, resources, health.
+//! The server's information about itself: versions, groups, resources, health.
 
 use bytes::Bytes;
 use kube_machinery::Status;
@@ -13,22 +13,22 @@ pub(crate) fn no_such_resource() -> http::Response<Bytes> {
     bare_refusal(&Status::new(Reason::NotFound, "the server could not find the requested resource"))
 }
 
-/// 404 in the words of whoever serves what no group does.
+/// 404 in the words of the server for paths outside all groups.
 pub(crate) fn no_such_page() -> http::Response<Bytes> {
     text_response(404, "404 page not found\n")
 }
 
-/// 405: the path is one of the API, but not for this method.
+/// 405: the path belongs to the API, but does not permit this method.
 pub(crate) fn not_allowed() -> http::Response<Bytes> {
     bare_refusal(&Status::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"))
 }
 
-/// Whether a group is one of the server's own; what is below the others is not looked after by it.
+/// Whether a group is one of the server's own; paths below the others are not its own either.
 pub(crate) fn is_own_group(registry: &Registry, group: &str) -> bool {
     group.is_empty() || registry.iter().any(|(_, def)| def.group == group && !def.custom)
 }
 
-/// The answer for a path that is no resource.
+/// The answer for a path that is not a resource.
 pub(crate) fn answer(registry: &Registry, method: &http::Method, parts: &[String]) -> http::Response<Bytes> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let answer = match parts.as_slice() {

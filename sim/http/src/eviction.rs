@@ -1,4 +1,4 @@
-//! Evictions (K110): an API server carries them out, here is how they are asked for.
+//! Evictions (K110): reads their requests; the API server executes them.
 
 use bytes::Bytes;
 use kube_machinery::api::Dry;
@@ -10,10 +10,10 @@ use crate::body::bad;
 use crate::delete_options;
 use crate::response::json_response;
 
-/// Evicts the pod `key`. `asked`: the Eviction; `query_dry`: whether the query says that nothing is to be done.
+/// Evicts the pod `key`. `asked`: the Eviction; `query_dry`: whether the query asks for a dry run.
 ///
 /// # Errors
-/// 429 where a budget does not allow it; whatever the delete is answered with.
+/// Returns 429 if a budget does not permit it, and the errors of the delete.
 pub(crate) async fn evict(client: &SimClient, key: ObjectKey, asked: &Value, query_dry: Dry) -> Result<http::Response<Bytes>, ApiError> {
     let name = asked["metadata"]["name"].as_str().unwrap_or_default();
     if name != key.name() {

@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! The way from a request to its answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::{body, defaults, delete_options, discovery, eviction, scale, webhooks
 pub struct Frontend {
     client: SimClient,
     token: Option<String>,
-    /// The types that definitions made known, by group and plural.
+    /// The types that definitions have added, by group and plural.
     defined: Mutex<BTreeMap<(String, String), Defined>>,
 }
 
@@ -36,11 +36,11 @@ pub struct Frontend {
 struct Defined {
     kind: KindId,
     definition: Arc<Definition>,
-    /// Whether its definition is still there.
+    /// Whether its definition still exists.
     served: bool,
 }
 
-/// A request to a resource, on its way.
+/// A request to a resource, in progress.
 struct Asked<'a> {
     path: &'a ResourcePath,
     query: &'a Query,
@@ -51,11 +51,11 @@ struct Asked<'a> {
     form: Form,
 }
 
-/// What a request comes to: an answer, or a refusal that has the form of an error of the server.
+/// The outcome of a request: an answer, or a refusal in the form of an error of the server.
 type Outcome<T> = Result<T, ApiError>;
 
 impl Frontend {
-    /// The interface of the server to which `client` is connected. With `token` callers have to bring it, or are anonymous.
+    /// The interface of the server to which `client` is connected. With `token`, callers without it are anonymous.
     pub fn new(client: SimClient, token: Option<&str>) -> Self {
         client.cluster().complete_with(defaults::complete);
         Self { client, token: token.map(str::to_owned), defined: Mutex::default() }
@@ -93,7 +93,7 @@ impl Frontend {
         if let Err(status) = query.timeout() {
             return Some(Response::Whole(refusal(&status)));
         }
-        // The older place for bindings: it names the pod in the body.
+        // The older path for bindings: the body names the pod.
         let path = if (path.api_version() == "v1" && path.plural == "bindings") && path.name.is_none() && parts.method == Method::POST {
             let binding: Value = serde_json::from_slice(&body).unwrap_or_default();
             let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -118,7 +118,7 @@ impl Frontend {
         }
     }
 
-    /// The type that a path names, if it is served in that scope.
+    /// The type of a path, if it is served in that scope.
     fn find(&self, path: &ResourcePath) -> Option<KindId> {
         let (kind, def) = self
             .cluster()
@@ -233,7 +233,7 @@ impl Frontend {
     async fn watch(&self, asked: &Asked<'_>, name: Option<&String>) -> Outcome<Response> {
         let mut options = asked.query.watch().map_err(ApiError::Status)?;
         if asked.query.refuses_initial_events() {
-            // The stream is to begin with what is new.
+            // The stream is to begin with new events.
             options.resource_version = Some(self.cluster().store(|store| store.revision()).to_string());
         }
         if let Some(name) = name {
@@ -245,7 +245,7 @@ impl Frontend {
         Ok(Response::Stream(head, Box::new(Lines::new(watch, asked.def, asked.form))))
     }
 
-    /// The object that a request carries, and the warnings that it gives rise to.
+    /// The object in a request, and the warnings about it.
     fn object(&self, asked: &Asked<'_>, options: &'static str) -> Outcome<(Obj, Vec<String>)> {
         let validation = asked.query.field_validation(options).map_err(ApiError::Status)?;
         let value = body::object(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?;
@@ -291,7 +291,7 @@ impl Frontend {
         self.write_response(asked, if existed { 200 } else { 201 }, result, dry, &warnings)
     }
 
-    /// The answer to a write of a whole object. Warnings come with a refusal, too.
+    /// The answer to a write of a whole object. A refusal has the warnings, too.
     fn write_response(
         &self,
         asked: &Asked<'_>,
@@ -351,7 +351,7 @@ impl Frontend {
         Ok(Self::object_response(if takes_dependents { 202 } else { 200 }, &reply, asked))
     }
 
-    /// Deletes what a list shows, one after the other, and answers with the list (K107).
+    /// Deletes the objects of a list, one after the other, and answers with the list (K107).
     async fn delete_collection(&self, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
         if matches!(asked.def.plural, "namespaces" | "services") {
             return Ok(not_allowed());
@@ -371,7 +371,7 @@ impl Frontend {
         Ok(json_response(200, &list_value(asked.def, reply, asked.form)))
     }
 
-    /// A Binding assigns a pod to a node (K126).
+    /// Assigns a pod to a node, by a Binding (K126).
     async fn bind(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
         body::check_size(asked.body).map_err(ApiError::Status)?;
         let bad = |text: &str| ApiError::Status(body::bad(text.to_owned()));
@@ -409,12 +409,12 @@ impl Frontend {
     fn object_response(code: u16, reply: &ApiReply, asked: &Asked<'_>) -> http::Response<Bytes> {
         match reply.object() {
             Some(object) => json_response(code, &object_value(&**object, asked.form)),
-            // A write that removed its object answers with what it was.
+            // The object was removed: the answer is a Status.
             None => json_response(code, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})),
         }
     }
 
-    /// Serves what a definition defines from now on, and calls the webhooks that a configuration registers.
+    /// Serves the type of a new definition from now on, and calls the webhooks of a new configuration.
     fn learn(&self, asked: &Asked<'_>, reply: &ApiReply, dry: Dry) {
         let Some(object) = reply.object().filter(|_| dry == Dry::No) else { return };
         if let Some(mutating) = webhooks::is_mutating(asked.def) {
@@ -438,7 +438,7 @@ impl Frontend {
         }
     }
 
-    /// Serves a type no longer whose definition is gone, nor calls the webhooks of a configuration that is gone.
+    /// Stops serving the type of a deleted definition, and calling the webhooks of a deleted configuration.
     fn forget(&self, asked: &Asked<'_>, name: &str) {
         if let Some(mutating) = webhooks::is_mutating(asked.def) {
             self.cluster().configure_webhooks(name, mutating, Vec::new());
@@ -452,14 +452,14 @@ impl Frontend {
     }
 }
 
-/// Who manages the fields that a request writes: whom it names, else the first part of its user agent.
+/// The manager of the fields that a request writes: the one that it names, else the first part of its user agent.
 fn manager<'a>(asked: &Asked<'a>) -> &'a str {
     let named = asked.query.get("fieldManager").filter(|name| !name.is_empty());
     let agent = || asked.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
     named.or_else(|| agent()?.split('/').next()).unwrap_or_default()
 }
 
-/// The paths of what was sent and is not in what was understood.
+/// The paths of fields that were sent and are not in the object as understood.
 fn unknown_fields(sent: &Value, understood: &Value) -> Vec<String> {
     fn walk(sent: &Value, understood: &Value, path: &str, found: &mut Vec<String>) {
         match (sent, understood) {
@@ -481,7 +481,7 @@ fn unknown_fields(sent: &Value, understood: &Value) -> Vec<String> {
             _ => {}
         }
     }
-    /// Whether an encoder may leave it out.
+    /// Whether an encoder may omit the value.
     fn is_nothing(value: &Value) -> bool {
         match value {
             Value::Null => true,
@@ -494,13 +494,13 @@ fn unknown_fields(sent: &Value, understood: &Value) -> Vec<String> {
     found
 }
 
-/// The answer to a HEAD.
+/// The answer to a HEAD request.
 fn without_body(mut response: http::Response<Bytes>) -> http::Response<Bytes> {
     *response.body_mut() = Bytes::new();
     response
 }
 
-/// 406, in the words of whoever serves the type.
+/// 406, in the words of the server of the type.
 fn not_acceptable(def: &TypeDef) -> http::Response<Bytes> {
     if def.custom {
         let text = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -510,7 +510,7 @@ fn not_acceptable(def: &TypeDef) -> http::Response<Bytes> {
     bare_refusal(&Status::new(Reason::NotAcceptable, text))
 }
 
-/// What the RBAC authorizer answers a user who may do nothing.
+/// The answer of the RBAC authorizer to a user without any permission.
 fn forbidden(user: &str, path: &ResourcePath, query: &Query, method: &Method) -> Status {
     let verb = match (method.as_str(), &path.name) {
         ("GET", _) if query.watches() || path.watch => "watch",

@@ -5,8 +5,8 @@
 //!  Response      ◄── status, headers, JSON or lines ◄──────── reply, watch
 //! ```
 //! The simulated server itself knows verbs, objects and errors, not HTTP. This package reads requests as a real API server does (K §2),
-//! hands them over, and writes the answers down: status code, headers, body, and the lines of a watch. It has no sockets: whoever owns a
-//! listener, a client library's transport, or a file of recorded requests calls [`Frontend::request`].
+//! passes them on, and writes the answers: status code, headers, body, and the lines of a watch. It has no sockets: the owner of a
+//! listener, a client library's transport, or the reader of a file of recorded requests calls [`Frontend::request`].
 //!
 //! Types that are known only at run time come from CustomResourceDefinitions that are created through the same interface ([`custom`]).
 //!

@@ -1,4 +1,4 @@
-//! How objects and lists of them are written.
+//! The wire forms of objects and lists.
 
 use kube_sim::cluster::ApiReply;
 use kube_sim::kinds::TypeDef;
@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 use crate::defaults;
 
-/// In which form the caller wants objects.
+/// The form of objects that the caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The objects as they are, with all of their fields.
+    /// The objects with all of their fields.
     Whole,
     /// Only their metadata, as `PartialObjectMetadata` of `meta.k8s.io/v1`.
     Metadata,
 }
 
-/// The object with its type, as it stands alone.
+/// The object with its type, outside of any list.
 pub(crate) fn object_value(object: &dyn AnyObject, form: Form) -> Value {
     let mut value = object.to_value();
     defaults::show(&mut value);
@@ -40,7 +40,7 @@ pub(crate) fn list_value(def: &TypeDef, reply: ApiReply, form: Form) -> Value {
     meta.insert("resourceVersion".to_owned(), json!(resource_version));
     match continue_token {
         Some(token) => drop(meta.insert("continue".to_owned(), json!(token))),
-        // Lists without a fixed form have it always.
+        // Lists of custom resources always have it.
         None if def.custom && form == Form::Whole => drop(meta.insert("continue".to_owned(), json!(""))),
         None => {}
     }

@@ -1,4 +1,4 @@
-//! Where a request goes: the paths of the API.
+//! The paths of the API.
 
 use percent_encoding::percent_decode_str;
 
@@ -16,16 +16,16 @@ pub(crate) struct ResourcePath {
     pub(crate) watch: bool,
 }
 
-/// What a path names.
+/// The meaning of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Resource(ResourcePath),
-    /// Discovery, health, or nothing at all: its parts.
+    /// Discovery, health, or nothing at all, as the parts of the path.
     Other(Vec<String>),
 }
 
 impl Path {
-    /// The place that a URL's path names. Escapes are resolved before the path is cut into parts, as Go's server does it.
+    /// Parses the path of a URL. Escapes are resolved before the path is split into parts, as in Go's server.
     pub(crate) fn parse(path: &str) -> Self {
         let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
         let trimmed = path.trim_start_matches('/');

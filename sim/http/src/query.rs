@@ -9,7 +9,7 @@ use kube_machinery::api::{Cause, Dry, ListOptions, Reason, VersionMatch, WatchOp
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
-/// How fields are treated that a type does not know, and fields that stand twice.
+/// The treatment of fields that a type does not know, and of duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -36,7 +36,7 @@ impl Query {
         self.get(name).map(str::to_owned)
     }
 
-    /// A flag: anything but nothing, `0` and `false` counts.
+    /// A flag: true for any value but an absent one, `0` and `false`.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !matches!(value, "0") && !value.eq_ignore_ascii_case("false"))
     }
@@ -65,7 +65,7 @@ impl Query {
         self.get(name).filter(|value| !value.is_empty())
     }
 
-    /// How the version is meant. What does not go together is refused, all of it at once (K032, K056).
+    /// The meaning of the version. Contradictions are refused, all of them at once (K032, K056).
     fn version_match(&self, watch: bool) -> Answer<Option<VersionMatch>> {
         let (given, version) = (self.given("resourceVersionMatch"), self.given("resourceVersion"));
         let mut causes = Vec::new();
@@ -149,7 +149,7 @@ impl Query {
         let timeout: Option<i64> = self.number("timeoutSeconds")?;
         Ok(WatchOptions {
             resource_version: self.owned("resourceVersion"),
-            // Said with sendInitialEvents=false it means nothing.
+            // Without effect if sendInitialEvents=false.
             resource_version_match: self.version_match(true)?.filter(|_| self.is("sendInitialEvents")),
             label_selector: self.owned("labelSelector"),
             field_selector: self.owned("fieldSelector"),
@@ -159,7 +159,7 @@ impl Query {
         })
     }
 
-    /// `dryRun`, of the options called `options`.
+    /// `dryRun`, for the options called `options`.
     pub(crate) fn dry(&self, options: &'static str) -> Answer<Dry> {
         let given: Vec<&str> = self.0.iter().filter(|(name, _)| name == "dryRun").map(|(_, value)| value.as_str()).collect();
         match given.as_slice() {
@@ -169,7 +169,7 @@ impl Query {
         }
     }
 
-    /// `fieldValidation`, of the options called `options`.
+    /// `fieldValidation`, for the options called `options`.
     pub(crate) fn field_validation(&self, options: &'static str) -> Answer<FieldValidation> {
         match self.get("fieldValidation") {
             None | Some("" | "Warn") => Ok(FieldValidation::Warn),
@@ -194,7 +194,7 @@ impl Query {
     }
 }
 
-/// 422 for options of a request that contradict each other or say what is not known.
+/// 422 for options of a request that contradict each other or have unknown values.
 pub(crate) fn invalid_options(options: &'static str, causes: Vec<Cause>) -> Box<Status> {
     let mut status = Status::new(Reason::Invalid, "");
     status.details.kind = options.into();
@@ -203,7 +203,7 @@ pub(crate) fn invalid_options(options: &'static str, causes: Vec<Cause>) -> Box<
     Box::new(status)
 }
 
-/// 422 for a parameter with a value, in the form in which it is shown, that is none of the few.
+/// 422 for an unsupported value of a parameter, in the form in which it is shown.
 pub(crate) fn not_supported(options: &'static str, field: &'static str, value: &str, supported: &str) -> Box<Status> {
     let message = format!("Unsupported value: {value}: supported values: {supported}");
     invalid_options(options, vec![Cause { reason: "FieldValueNotSupported".into(), message: message.into(), field: field.into() }])

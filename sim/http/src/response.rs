@@ -1,4 +1,4 @@
-//! What goes back to the caller.
+//! Answers to the caller.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
@@ -79,7 +79,7 @@ pub(crate) fn text_response(code: u16, text: &'static str) -> http::Response<Byt
     response
 }
 
-/// A Status as the wire has it.
+/// A Status in its wire form.
 pub(crate) fn status_value(status: &Status) -> Value {
     let mut value = serde_json::to_value(status.to_wire()).unwrap_or_else(|_| unreachable!("a Status serialises"));
     value["apiVersion"] = json!("v1");
@@ -90,7 +90,7 @@ pub(crate) fn status_value(status: &Status) -> Value {
     value
 }
 
-/// What is said without a word about the object has details, but nothing in them.
+/// Refusals that do not mention the object: they have details, but empty ones.
 const GENERIC: [&str; 4] = [
     "415: Unsupported Media Type",
     "the server could not find the requested resource",
@@ -110,14 +110,14 @@ pub(crate) fn refusal(status: &Status) -> http::Response<Bytes> {
     response
 }
 
-/// A refusal that says nothing in `details`, but has them: those of whoever answers before a type is known.
+/// A refusal with empty `details`, as sent before a type is known.
 pub(crate) fn bare_refusal(status: &Status) -> http::Response<Bytes> {
     let mut value = status_value(status);
     value["details"] = json!({});
     json_response(status.code, &value)
 }
 
-/// The answer to a call that failed; `None` = nobody answered.
+/// The answer to a call that failed; `None` = there was no answer.
 pub(crate) fn failure(error: &ApiError) -> Option<http::Response<Bytes>> {
     match error {
         ApiError::Status(status) => Some(refusal(status)),
@@ -132,7 +132,7 @@ pub(crate) fn failure(error: &ApiError) -> Option<http::Response<Bytes>> {
     }
 }
 
-/// Adds a warning for each field that was passed over.
+/// Adds a warning for each ignored field.
 pub(crate) fn warn(response: &mut http::Response<Bytes>, warnings: &[String]) {
     for warning in warnings {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {

@@ -1,4 +1,4 @@
-//! The scale of a workload: its number of replicas as an object of its own (K §2.8).
+//! The scale of a workload: its number of replicas as a separate object (K §2.8).
 
 use bytes::Bytes;
 use kube_machinery::api::{Cause, Dry, Patch, PatchKind, Reason};
@@ -24,7 +24,7 @@ fn scale_of(object: &dyn AnyObject) -> Value {
     let terms: Vec<String> =
         labels.into_iter().flatten().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
     let picked = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
-    // A number of 0 is not written.
+    // A number of 0 is omitted.
     let replicas = value["spec"]["replicas"].as_i64().unwrap_or(1);
     let spec = if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) };
     let kept: serde_json::Map<String, Value> =
@@ -38,20 +38,20 @@ fn scale_of(object: &dyn AnyObject) -> Value {
     })
 }
 
-/// What is to be done with a scale.
+/// The change of a scale.
 pub(crate) enum Change {
-    /// Nothing: it is read.
+    /// Nothing: it is only read.
     None,
     /// The number of replicas is replaced by that of a Scale.
     Put(Value),
-    /// The Scale that there is, is patched and written back.
+    /// The present Scale is patched and written back.
     Patch(Patch),
 }
 
 /// Reads or writes the scale of the workload `key`.
 ///
 /// # Errors
-/// 422 for a number below 0; 409 for a version that is not the workload's.
+/// Returns 422 for a number below 0, and 409 for a version that is not the workload's.
 pub(crate) async fn serve(
     client: &SimClient,
     kind: KindId,

@@ -1,6 +1,6 @@
 //! Structural schemas of custom resources: pruning, defaults, validation (K §1.3).
 //!
-//! Errors are worded as the real server words them. Validation is ratcheting: what an update leaves as it was is not looked at again.
+//! Errors have the words of the real server. Validation is ratcheting: parts that an update leaves unchanged are not checked again.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool};
 use kube_machinery::api::Cause;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 type Object = Map<String, Value>;
 
-/// Whole numbers are integers, however they are written: 1000.0 is 1000.
+/// Converts whole numbers to integers, however they are written: 1000.0 is 1000.
 pub(crate) fn whole_numbers(mut value: Value) -> Value {
     match &mut value {
         Value::Number(number) => {
@@ -47,7 +47,7 @@ pub(crate) fn json_size(fields: &Object) -> usize {
     1 + fields.iter().map(|(name, value)| escaped(name) + 2 + of(value)).sum::<usize>().max(1)
 }
 
-/// Drops unknown fields of an object and adds defaults. Returns the paths of what was dropped.
+/// Drops unknown fields of an object and adds defaults. Returns the paths of the dropped fields.
 pub(crate) fn shape(schema: &JSONSchemaProps, object: &mut Object) -> Vec<String> {
     let mut dropped = Vec::new();
     let keep = ["apiVersion", "kind", "metadata"];
@@ -62,7 +62,7 @@ pub(crate) fn shape(schema: &JSONSchemaProps, object: &mut Object) -> Vec<String
     dropped
 }
 
-/// Adds defaults, and nothing else: other nulls stay, where none may be, too.
+/// Adds defaults, and nothing else: other nulls stay, even in fields that are not nullable.
 pub(crate) fn add_defaults(schema: &JSONSchemaProps, object: &mut Object) {
     for (name, of) in schema.properties.iter().flatten() {
         if let Some(default) = &of.default
@@ -91,9 +91,9 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// One field of an object that a schema knows.
+/// Drops unknown parts of one field that a schema knows, and adds defaults.
 fn shape_field(schema: &JSONSchemaProps, object: &mut Object, name: &str, path: &str, dropped: &mut Vec<String>) {
-    // A null where none may be is as if nothing stood there.
+    // A null in a field that is not nullable counts as absent.
     if object.get(name).is_some_and(Value::is_null) && schema.nullable != Some(true) {
         object.remove(name);
     }
@@ -138,7 +138,7 @@ fn shape_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, dropped:
     }
 }
 
-/// What is wrong with an object. `old`: what an update replaces.
+/// The problems of an object. `old`: the object that an update replaces.
 pub(crate) fn validate(schema: &JSONSchemaProps, object: &Object, old: Option<&Object>) -> Vec<Cause> {
     let mut causes = Vec::new();
     fields(schema, object, old, "", &mut causes);
@@ -168,7 +168,7 @@ fn fields(schema: &JSONSchemaProps, object: &Object, old: Option<&Object>, path:
     }
 }
 
-/// What the server calls the type of a value.
+/// The type of a value in the words of the server.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

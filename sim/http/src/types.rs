@@ -1,4 +1,4 @@
-//! Types that clients of the API meet and that the simulation has no use for itself.
+//! Types for clients of the API that the simulation itself does not use.
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
@@ -8,7 +8,7 @@ use kube_sim::kinds::{Stored, TypeDef};
 
 use crate::definition;
 
-/// Says that this crate declares the rules.
+/// Marks this crate as the one that declares the rules.
 struct Here;
 
 impl Stored<Here> for ServiceAccount {
@@ -70,7 +70,7 @@ impl Stored<Here> for ValidatingWebhookConfiguration {
     }
 }
 
-/// What is wrong with a webhook that may have side effects on dry runs (K195).
+/// The problem of a webhook that may have side effects on dry runs (K195).
 fn with_side_effects(number: usize, side_effects: &str) -> Option<Cause> {
     let message = format!("Unsupported value: {side_effects:?}: supported values: \"None\", \"NoneOnDryRun\"");
     let field = format!("webhooks[{number}].sideEffects");
@@ -78,7 +78,7 @@ fn with_side_effects(number: usize, side_effects: &str) -> Option<Cause> {
     (!matches!(side_effects, "None" | "NoneOnDryRun")).then_some(cause)
 }
 
-/// The registrations of types that only clients over HTTP meet.
+/// The registrations of types that only clients over HTTP use.
 pub fn types() -> Vec<TypeDef> {
     vec![
         TypeDef::by::<Here, ServiceAccount>(),

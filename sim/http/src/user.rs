@@ -1,16 +1,16 @@
-//! Who asks, and what it may (K §8.1).
+//! The user of a request, and its permissions (K §8.1).
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// Whom the server takes a request to come from.
+/// The user that the server attributes a request to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum User {
     /// May read and write every resource of the API.
     Admin,
-    /// May do nothing but look at what everybody may see.
+    /// May only read public paths.
     Named(String),
-    /// Has a token that is none.
+    /// Has an invalid token.
     Unknown,
 }
 
@@ -30,7 +30,7 @@ impl User {
     }
 }
 
-/// Whether everybody may read a path that is no resource.
+/// Whether every user may read a path that is not a resource.
 pub(crate) fn is_public(parts: &[String]) -> bool {
     matches!(parts.first().map(String::as_str), Some("healthz" | "livez" | "readyz" | "version"))
 }

@@ -1,4 +1,4 @@
-//! Webhooks that callers register as objects (K §8.3). No server is called over HTTP: whatever their URL or Service, nobody listens there.
+//! Webhooks that callers register as objects (K §8.3). No server is called over HTTP: whatever their URL or Service, nothing listens there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use kube_sim::cluster::admission::{FailurePolicy, MatchCondition, Part, Reinvoca
 use kube_sim::kinds::{Registry, TypeDef};
 use serde_json::Value;
 
-/// The group of the registrations, which no webhook is asked about.
+/// The group of the registrations, which webhooks are not called for.
 const OWN_GROUP: &str = "admissionregistration.k8s.io";
 /// The plurals of configurations, and whether their webhooks are mutating.
 const CONFIGURATIONS: [(&str, bool); 2] = [("mutatingwebhookconfigurations", true), ("validatingwebhookconfigurations", false)];
 
-/// For the type of a configuration: whether its webhooks are mutating.
+/// Whether the webhooks of a configuration are mutating; `None` = the type is none of the configurations.
 pub(crate) fn is_mutating(def: &TypeDef) -> Option<bool> {
     CONFIGURATIONS.iter().find(|(plural, _)| def.group == OWN_GROUP && def.plural == *plural).map(|(_, mutating)| *mutating)
 }
@@ -56,7 +56,7 @@ fn webhook_of(webhook: &Value, configuration: &str, mutating: bool, registry: &R
     }
 }
 
-/// One rule for each of the resources that a rule names.
+/// The rules for the resources that a rule names, one each.
 fn rules_of(rule: &Value, registry: &Registry) -> Vec<Rule> {
     let names = |field: &str, name: &str| list(&rule[field]).any(|named| named == "*" || named == name);
     let operations: Vec<Verb> = [("CREATE", Verb::Create), ("UPDATE", Verb::Update), ("DELETE", Verb::Delete)]
@@ -82,11 +82,11 @@ fn rules_of(rule: &Value, registry: &Registry) -> Vec<Rule> {
             "status" => Part::Of(Subresource::Status),
             "binding" => Part::Of(Subresource::Binding),
             "finalize" => Part::Of(Subresource::Finalize),
-            // What the simulated server writes by way of another resource, or does not have.
+            // Subresources that the simulated server writes through another resource, or does not have.
             _ => continue,
         };
         let kinds: Vec<_> = registry.iter().filter(|(_, def)| is_meant(def, plural)).map(|(kind, _)| kind).collect();
-        // A rule without types or operations would be about all of them.
+        // A rule without types or operations would match all of them.
         if !kinds.is_empty() && !operations.is_empty() {
             rules.push(Rule { operations: operations.clone(), kinds, part });
         }
@@ -94,7 +94,7 @@ fn rules_of(rule: &Value, registry: &Registry) -> Vec<Rule> {
     rules
 }
 
-/// Nobody evaluates CEL here: whether a condition holds cannot be told.
+/// A match condition without CEL: its evaluation always is an error.
 fn condition(condition: &Value) -> MatchCondition {
     let error = format!("expression '{}' resulted in error: expressions are not evaluated", text(&condition["expression"]));
     MatchCondition { name: text(&condition["name"]).into(), matches: Arc::new(move |_: &Review| Err(error.clone())) }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::body::{bad, go_type};
 use crate::query::FieldValidation;
 
-/// An apply patch, and what is said of keys that stand twice. The last one counts.
+/// An apply patch, and the warnings about duplicate keys, of which the last one counts.
 ///
 /// # Errors
-/// 400 for what is no YAML, and for a key that stands twice if that is not passed over.
+/// Returns 400 for invalid YAML, and for a duplicate key in strict validation.
 pub(crate) fn read(text: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Box<Status>> {
     let (value, twice) = parse(text, validation)?;
     match go_type(&value) {
@@ -22,7 +22,7 @@ pub(crate) fn read(text: &[u8], validation: FieldValidation) -> Result<(Value, V
 }
 
 fn parse(text: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Box<Status>> {
-    // Most bodies are JSON, which is read faster.
+    // Most bodies are JSON, which is faster to read.
     if let Ok(value) = serde_json::from_slice(text) {
         return Ok((value, Vec::new()));
     }

@@ -1,4 +1,4 @@
-//! Errors of decoding, each with the value that it is about.
+//! Errors of decoding, each with the value that caused it.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use serde::de::{self, Expected, Unexpected};
 
 use crate::expected::{advice, names, quoted_string};
 
-/// An error of decoding, with the value it belongs to as soon as that is known.
+/// An error of decoding, with the value that caused it as soon as that is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Error(pub(super) Box<Cause>);
 
-/// What is wrong, and where as soon as that is known.
+/// The problem, and its place as soon as that is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
     pub(super) place: Option<Place>,
     pub(super) what: What,
 }
 
-/// The number of the node that an error is about, or of the node whose key it is about.
+/// The node that an error is about, or whose key it is about, by its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Place {
     Value(u32),
     Key(u32),
-    /// A value that stands in for a missing one in this table.
+    /// A stand-in for a missing value in this table.
     StandIn(u32),
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum What {
         found: String,
         known: &'static [&'static str],
     },
-    /// The wrong type, or a value out of the type's bounds. `found` is absent when the node itself says it.
+    /// The wrong type, or a value out of the type's bounds. `found` is absent if the node itself shows it.
     Unfit {
         found: Option<String>,
         expected: String,

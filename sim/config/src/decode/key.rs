@@ -1,10 +1,10 @@
-//! Keys on their way into a type.
+//! Keys during deserialization.
 
 use serde::de::{self, Visitor};
 
 use super::{Context, Error};
 
-/// Keys of tables are texts; one that is to be a number is read as such, as JSON has no other keys.
+/// Keys of tables are texts; where a type expects a number, the key is parsed as one, as JSON has no other keys.
 macro_rules! number_key {
     ($($deserialize:ident $visit:ident $number:ty),* $(,)?) => {$(
         fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -16,7 +16,7 @@ macro_rules! number_key {
     )*};
 }
 
-/// The key of a table, or a name that chooses something, on its way into a type.
+/// The key of a table, or a name that chooses a variant, during deserialization.
 pub(super) struct Key<'c, 'de> {
     pub(super) text: &'de str,
     pub(super) context: &'c Context,

@@ -1,11 +1,11 @@
 //! Decodes a tree of values into a type and finds everything that does not fit.
 //!
-//! Serde stops at the first error. So an error is noted together with the value that caused it, that value is taken out of sight, and the
-//! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight. In the same way a stand-in
-//! takes the place of a missing value, so that the next missing one shows.
+//! Serde stops at the first error. So an error is noted together with the value that caused it, that value is hidden, and the tree is
+//! decoded again, until it fits or all errors that are left follow from hidden values. In the same way a stand-in replaces a missing value,
+//! so that the next missing one shows.
 //!
-//! What is generic here is compiled for each type of Kubernetes that is read, hundreds of times. So it only hands on: what does not depend
-//! on the type, the errors above all, is in functions of their own.
+//! Generic code here is compiled for each of hundreds of Kubernetes types. So it only delegates: code that does not depend on the type,
+//! above all for errors, is in separate functions.
 
 mod error;
 mod key;
@@ -33,20 +33,20 @@ pub(super) const SHARED_TABLE: &str = "$ipam-sim shared";
 /// The key that chooses the struct.
 pub(super) const KIND: &str = "kind";
 
-/// A decoded value, and what the type did not look at.
+/// A decoded value, and the fields that the type ignored.
 pub struct Decoded<T> {
     /// The whole document as a value of the type.
     pub value: T,
-    /// Fields that the type does not know and that it let pass.
+    /// Fields that the type does not know but permits.
     pub ignored: Problems,
 }
 
-/// Decodes `root`, or says everything that is wrong with it.
+/// Decodes `root`, or returns all problems.
 pub fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Language) -> Result<Decoded<T>, Problems> {
     let mut problems = Problems::new();
     let mut context =
         Context { language, hidden: BTreeSet::new(), missing: Vec::new(), ignored: RefCell::default(), noted: RefCell::default() };
-    // Keys that are missing because they were misspelt: the table and the right name.
+    // Misspelt keys that are therefore missing: the table and the correct name.
     let mut misspelt: Vec<(u32, &'static str)> = Vec::new();
     while !problems.is_full() {
         context.ignored.borrow_mut().clear();
@@ -64,7 +64,7 @@ pub fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Language) 
         let trail = root.trail(id);
         let node = trail[trail.len() - 1].1;
         match (place, &error.what) {
-            // No value at hand would do: the table has to go.
+            // No stand-in suits the type: the table has to be hidden.
             (Place::StandIn(_), _) => {}
             (Place::Value(_), What::Missing(key)) => {
                 let known = misspelt.contains(&(id, key)) || node.get(key).is_some_and(|value| context.hidden.contains(&value.id));
@@ -93,12 +93,12 @@ pub fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Language) 
     Err(problems)
 }
 
-/// The words for an error.
+/// The problem that an error becomes.
 fn report(file: &str, root: &Node, place: Place, what: &What, language: Language) -> Problem {
     let mut trail = root.trail(place.id());
     let mut by_its_name = false;
     if let (What::Unfit { found: Some(found), .. }, Value::Table(entries)) = (what, &trail[trail.len() - 1].1.value) {
-        // The type looked at a value of the table before it complained about the table: k8s-openapi does with `kind`.
+        // The type checked a value of the table before it complained about the table, as k8s-openapi does with `kind`.
         let culprit = entries.iter().find(|entry| entry.node.is_scalar() && language.found(&entry.node) == *found);
         by_its_name = culprit.is_some();
         trail.extend(culprit.map(|entry| (Some(Step::Key(&entry.key)), &entry.node)));
@@ -133,7 +133,7 @@ fn report(file: &str, root: &Node, place: Place, what: &What, language: Language
             (format!("{subject} is {found}"), format!("expected {expected}"))
         }
         What::Other(text) if path.is_empty() => (text.clone(), String::new()),
-        // A sentence that does not show what it is about.
+        // The sentence does not show the value.
         What::Other(text) if node.is_scalar() && !node.as_str().is_some_and(|value| text.contains(value)) => {
             (format!("{subject} is {}: {}", language.found(node), text.trim_end_matches('.')), String::new())
         }
@@ -142,7 +142,7 @@ fn report(file: &str, root: &Node, place: Place, what: &What, language: Language
     Problem::at(file, at, wrong, right)
 }
 
-/// The fields that were read over.
+/// The fields that were ignored.
 fn ignored(file: &str, root: &Node, context: &Context) -> Problems {
     let mut problems = Problems::new();
     for &id in context.ignored.borrow().iter() {
@@ -158,50 +158,50 @@ fn ignored(file: &str, root: &Node, context: &Context) -> Problems {
     problems
 }
 
-/// What all parts of one pass share.
+/// The shared state of one pass.
 struct Context {
     language: Language,
     /// Values that caused an error in an earlier pass.
     hidden: BTreeSet<u32>,
-    /// Keys for which a stand-in is given, with their table.
+    /// Keys that have a stand-in, with their table.
     missing: Vec<(u32, &'static str)>,
     ignored: RefCell<Vec<u32>>,
-    /// The error that is on its way up.
+    /// The last error, while it propagates.
     noted: RefCell<Option<Error>>,
 }
 
 impl Context {
-    /// An error as it was before it passed a type-erased deserializer, which keeps only its text.
+    /// The error as it was before it passed a type-erased deserializer, which keeps only its text.
     fn recalled(&self, error: Error) -> Error {
         let noted = self.noted.take().filter(|noted| error.0.place.is_none() && noted.to_string() == error.to_string());
         noted.unwrap_or(error)
     }
 
-    /// Keeps an error that is on its way up, with its place.
+    /// Keeps an error while it propagates, with its place.
     fn note(&self, error: Error) -> Error {
         self.noted.replace(Some(error.clone()));
         error
     }
 
-    /// True when something in `node` is hidden or a stand-in, so that what is wrong with the whole may be our own doing.
+    /// True when something in `node` is hidden or a stand-in, so that an error of the whole may be caused by that.
     fn touched(&self, node: &Node) -> bool {
         self.hidden.range(node.below()).next().is_some() || self.missing.iter().any(|(id, _)| *id == node.id || node.below().contains(id))
     }
 }
 
-/// Which keys of a table are meant when two types share it.
+/// The part of a table that a type gets when two types share the table.
 #[derive(Clone, Copy)]
 enum Part<'c> {
     Whole,
-    /// None: the type is only asked which keys it knows.
+    /// No keys: the type is only asked for the keys that it knows.
     Asked(&'c Cell<&'static [&'static str]>),
-    /// Those that the type knows.
+    /// The keys that the type knows.
     Known,
-    /// All but these, which the type beside this one knows.
+    /// All keys but these, which the other type knows.
     Rest(&'static [&'static str]),
 }
 
-/// A value on its way into a type.
+/// A value during deserialization.
 #[derive(Clone, Copy)]
 struct De<'c, 'de> {
     node: &'de Node,
@@ -210,8 +210,8 @@ struct De<'c, 'de> {
 }
 
 impl<'c, 'de> De<'c, 'de> {
-    /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its
-    /// text: the one that was noted last, on its way up, says what it was.
+    /// Adds this value as the place of an error that has none yet. An error that passed a type-erased deserializer has lost all but its
+    /// text: the last noted error replaces it.
     fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
         match result {
             Ok(value) => Ok(value),
@@ -232,7 +232,7 @@ impl<'c, 'de> De<'c, 'de> {
         !self.context.hidden.contains(&node.id)
     }
 
-    /// The entries of the table that this value is, as far as they are meant.
+    /// The entries of this table that the type gets.
     fn table(self, entries: &'de [Entry], wanted: Wanted) -> Table<'c, 'de> {
         let also_known = if let Part::Rest(keys) = self.part { keys } else { &[] };
         let asked = matches!(self.part, Part::Asked(_));
@@ -290,12 +290,12 @@ impl<'c, 'de> De<'c, 'de> {
     }
 }
 
-/// Which entries of a table a type gets.
+/// The selection of a table's entries for a type.
 #[derive(Clone, Copy)]
 struct Wanted {
     null_is_absent: bool,
     among: Option<&'static [&'static str]>,
-    /// The type wants to know its kind before anything else.
+    /// Whether the key `kind` comes first.
     kind_first: bool,
 }
 
@@ -313,12 +313,12 @@ enum Whole {
     Signed(i64),
 }
 
-/// Like serde_json: what is not negative is unsigned.
+/// The number as serde_json represents it: unsigned unless it is negative.
 fn whole_number(value: i128) -> Option<Whole> {
     u64::try_from(value).map(Whole::Unsigned).or_else(|_| i64::try_from(value).map(Whole::Signed)).ok()
 }
 
-/// Prints what a visitor expects.
+/// Displays the expectation of a visitor.
 struct Unprinted<V>(V);
 
 impl<'de, V: Visitor<'de>> fmt::Display for Unprinted<V> {
@@ -353,7 +353,7 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
         }
         match &self.node.value {
             Value::Table(entries) => self.place(visitor.visit_map(self.fields(entries, name, fields))),
-            // A derived type would take a list for its fields in order.
+            // A derived type would accept a list as its fields in order.
             Value::List(_) => self.place(Err(unfit(&Unprinted(visitor)))),
             _ => self.deserialize_any(visitor),
         }
@@ -395,7 +395,7 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
 /// The entries of a table.
 struct Table<'c, 'de> {
     de: De<'c, 'de>,
-    /// Keys with their values; a missing value is to be stood in for.
+    /// Keys with their values; `None` = a stand-in for a missing value.
     entries: std::vec::IntoIter<(&'de str, Option<&'de Node>)>,
     value: Option<Option<&'de Node>>,
     also_known: &'static [&'static str],
@@ -467,13 +467,13 @@ impl<'de> de::SeqAccess<'de> for List<'_, 'de> {
     }
 }
 
-/// One table for two types. The type of the shared keys is asked which they are; the other type gets the rest, where every misspelt key
-/// is; then the first one is read.
+/// One table for two types. First the type of the shared keys is asked for them; then the other type gets the rest, in which every misspelt
+/// key is; at last the first type is read.
 struct Shared<'c, 'de> {
     de: De<'c, 'de>,
     known: &'c Cell<&'static [&'static str]>,
     taken: usize,
-    /// Why the type that gets the rest could not be read.
+    /// The error of the type that gets the rest.
     failed: Option<Error>,
 }
 
@@ -494,7 +494,7 @@ impl<'de> de::SeqAccess<'de> for Shared<'_, 'de> {
                 self.failed = Some(error);
                 Error::new(What::Other("the other type sharing the table has more to say".to_owned()))
             }),
-            // An error about one value goes before one about the table, which ends the search for problems in it.
+            // An error about one value has precedence over one about the table, which ends the search for problems in it.
             _ => match (result, self.failed.take()) {
                 (Ok(_), Some(failed)) => Err(failed),
                 (Err(error), Some(failed)) if error.0.place == Some(Place::Value(self.de.node.id)) => Err(failed),
@@ -504,14 +504,14 @@ impl<'de> de::SeqAccess<'de> for Shared<'_, 'de> {
     }
 }
 
-/// The entry of a table that chooses a variant of an enum: the only one. In a merged table the own one stands for what it is laid over, as
-/// any value does that is no table.
+/// The entry of a table that chooses a variant of an enum: the only one. In a merged table the variant's own entry replaces the inherited
+/// one, like any value that is not a table.
 fn chosen(entries: &[Entry]) -> Option<&Entry> {
     let only = |mut entries: Box<dyn Iterator<Item = _> + '_>| entries.next().filter(|_| entries.next().is_none());
     only(Box::new(entries.iter())).or_else(|| only(Box::new(entries.iter().filter(|entry| !entry.node.inherited))))
 }
 
-/// A name that chooses a variant of an enum, and what the variant holds.
+/// A name that chooses a variant of an enum, and the content of the variant.
 struct Variant<'c, 'de> {
     name: &'de str,
     content: Option<De<'c, 'de>>,
@@ -539,7 +539,7 @@ impl Variant<'_, '_> {
     }
 }
 
-/// What a variant holds.
+/// The content of a variant.
 struct Content<'c, 'de>(Option<De<'c, 'de>>);
 
 impl<'c, 'de> Content<'c, 'de> {

@@ -5,7 +5,7 @@ use serde::de::{self, IntoDeserializer, Visitor};
 use super::Variant;
 use super::error::Error;
 
-/// A value of whatever type is asked for. It only has to be good enough to let the decoder look further.
+/// A value of any type that is asked for. It only has to let the decoder continue.
 pub(super) struct StandIn;
 
 impl<'de> de::Deserializer<'de> for StandIn {

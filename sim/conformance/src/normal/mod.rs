@@ -1,4 +1,4 @@
-//! Names for whatever differs from run to run, the same name for the same thing within a case.
+//! Names for values that differ from run to run, the same name for the same value within a case.
 
 #[cfg(test)]
 mod tests;
@@ -15,35 +15,35 @@ use crate::step::Exact;
 use self::texts::Texts;
 use self::versions::Ranks;
 
-/// What a step recorded, as the server answered.
+/// The record of a step, as the server answered.
 #[derive(Clone, Debug)]
 pub(crate) struct StepResult {
-    /// Status, headers and body, or events, or what else the step records.
+    /// Status, headers and body, or events, or other recorded values.
     pub(crate) record: Map,
-    /// How the version of the list in the body is determined.
+    /// The way in which the version of the list in the body is determined.
     pub(crate) exact: Option<Exact>,
-    /// When the step had ended, since the case began.
+    /// The time at which the step ended, since the case began.
     pub(crate) at: Duration,
 }
 
-/// Names what the steps of one case recorded.
+/// Names the values in the records of one case.
 pub(crate) struct Normaliser {
     texts: Texts,
     managed_fields: bool,
-    /// The last step that recorded a list of a version.
+    /// The last step that recorded a list of each version.
     lists: BTreeMap<String, usize>,
     exact: Option<Exact>,
     elapsed: Duration,
 }
 
 impl Normaliser {
-    /// For a case with these steps, as they are written in ASCII, prefix and namespace.
+    /// A normaliser for a case with this source text in ASCII, prefix and namespace.
     pub(crate) fn new(source: &str, prefix: &str, ns: &str, managed_fields: bool) -> Self {
         let texts = Texts::new(source, prefix, ns);
         Self { texts, managed_fields, lists: BTreeMap::new(), exact: None, elapsed: Duration::ZERO }
     }
 
-    /// The records of all steps with names in them.
+    /// The records of all steps, with names.
     pub(crate) fn steps(mut self, results: &[StepResult]) -> Vec<Json> {
         self.texts.ranks = Ranks::of(results.iter().map(|result| &result.record));
         let named = results.iter().enumerate().map(|(index, result)| {
@@ -85,7 +85,7 @@ impl Normaliser {
         Json::Object(named)
     }
 
-    /// A value that is the member `name` of what holds it. The version of a `loose` object is not its own.
+    /// A value under the name `name`. The version of a `loose` object is not that of an object of the case.
     fn value(&mut self, value: &Json, name: &str, loose: bool) -> Json {
         match value {
             Json::Array(items) => {
@@ -114,7 +114,7 @@ impl Normaliser {
             ("metadata", Json::Object(metadata)) => (name.clone(), self.metadata(metadata, loose)),
             ("metadata/resourceVersion", Json::String(version)) => (name.clone(), self.texts.ranks.name(version).into()),
             _ => {
-                // What is inside comes first where names are given by appearance.
+                // Inner values come first in the order of appearance.
                 let value = self.value(item, name, false);
                 (self.texts.text(name), value)
             }
@@ -122,7 +122,7 @@ impl Normaliser {
         named.collect()
     }
 
-    /// Custom types come in no order, and the hash of a type that has the prefix in its name is different every time.
+    /// Custom types come in random order, and the hash of a type with the prefix in its name differs every time.
     fn resources(&self, members: &mut Map) {
         let is_own = members.get("groupVersion").is_some_and(|group| group.compact().contains(&self.texts.prefix));
         let Some(Json::Array(resources)) = members.get_mut("resources") else { return };
@@ -157,7 +157,7 @@ impl Normaliser {
         Json::Object(named)
     }
 
-    /// A list's version: not below the n-th version of the case's objects; more where a step says that it is determined.
+    /// The name of a list's version: at least the n-th version of the case's objects; the exact one if a step says that it is determined.
     fn list_version(&self, version: &str) -> String {
         match self.exact {
             Some(Exact::Version) => self.texts.ranks.name(version),
@@ -170,7 +170,7 @@ impl Normaliser {
         let created = metadata.get("creationTimestamp").and_then(Json::as_str).unwrap_or_default();
         let grace = match metadata.get("deletionGracePeriodSeconds") {
             Some(Json::Number(grace)) => grace.as_i64().unwrap_or(0),
-            // A Namespace has none.
+            // A Namespace has no grace period.
             _ => 0,
         };
         match self.texts.times.deadline(time, created, grace, self.elapsed) {
@@ -184,7 +184,8 @@ impl Normaliser {
     }
 }
 
-/// Lists without an order: the server sorts managed fields by the second of their writes, and managers come in no order in a conflict.
+/// Sorts lists without an order: the server sorts managed fields by the second of their writes, and managers in a conflict are in random
+/// order.
 fn sort(items: &mut [Json], name: &str) {
     if name.ends_with("managedFields") {
         items.sort_by_key(|entry| ["manager", "operation", "subresource", "apiVersion"].map(|name| text_at(entry, name)));
@@ -195,7 +196,7 @@ fn sort(items: &mut [Json], name: &str) {
     }
 }
 
-/// What sorts by a member; one that is not there sorts as `None`, as in recordings of old.
+/// The sort key of a member; an absent one sorts as `None`, as in old recordings.
 fn text_at(value: &Json, name: &str) -> String {
     match value.get(name) {
         None | Some(Json::Null) => "None".to_owned(),
@@ -213,13 +214,13 @@ fn hide_ages(row: &mut Json) {
     }
 }
 
-/// Whether an object is a list: its version depends on what else happens on the server.
+/// Whether an object is a list: its version depends on other events on the server.
 fn is_list(members: &Map) -> bool {
     let kind = members.get("kind").and_then(Json::as_str).unwrap_or_default();
     members.contains_key("items") || kind.ends_with("List") || kind == "Table"
 }
 
-/// Hides a value that chance decides; that it is there stays.
+/// Hides a random value; its presence is kept.
 pub(crate) fn vary(value: &mut Json, path: &[String]) {
     let Some((first, rest)) = path.split_first() else { return };
     match value {

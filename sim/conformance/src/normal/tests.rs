@@ -1,4 +1,4 @@
-//! What names answers get.
+//! The names in answers.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn a_version_is_one_however_often_and_however_it_is_written() {
     let object = |version: &str| format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#);
     let found = of(&format!("[{},{},{},{}]", object("7"), object("007"), object("7"), object("8")));
     assert_eq!(found, format!("[{},{},{},{}]", object("rv1"), object("rv1"), object("rv1"), object("rv2")));
-    // What is picked has the path for its name.
+    // A picked value has the path as its name.
     assert_eq!(of(r#"{"picked":{"metadata/resourceVersion":"9"}}"#), r#"{"picked":{"metadata/resourceVersion":"rv1"}}"#);
 }
 
@@ -134,7 +134,7 @@ fn text(text: &str) -> String {
 fn versions_in_texts_have_the_same_ranks() {
     for (raw, expected) in [
         ("Too large resource version: 500, current: 7", "Too large resource version: <rv>, current: <rv>"),
-        // That of the whole server, although an object has it, too.
+        // The version of the whole server, although an object has it, too.
         ("Too large resource version: 500, current: 5", "Too large resource version: <rv>, current: <rv>"),
         ("too old resource version: 5 (7)", "too old resource version: rv1 (<rv>)"),
         (
@@ -184,7 +184,7 @@ fn generated_names_are_told_by_their_base() {
 #[test]
 fn the_longest_base_counts_and_one_that_is_too_long_is_cut() {
     let source = r#"[{"body": {"metadata": {"generateName": "a-"}}}, {"body": {"metadata": {"generateName": "a-bcdfg."}}}]"#;
-    // The end of the longer one is found, although the shorter one has an end in it, too.
+    // The suffix of the longer one is found, although that of the shorter one occurs in it, too.
     assert_eq!(named_in(source, r#""a-bcdfg.zzzzz""#), r#""a-<suffix2>.<suffix1>""#);
     let source = format!(r#"[{{"body": {{"metadata": {{"generateName": "{}"}}}}}}]"#, "x".repeat(60));
     assert_eq!(named_in(&source, &format!("\"{}bcdfg\"", "x".repeat(58))), format!("\"{}<suffix1>\"", "x".repeat(58)));

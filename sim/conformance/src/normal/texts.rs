@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 use super::times::{TIME, Times};
 use super::versions::Ranks;
 
-/// Texts of more characters are cut; so much is left.
+/// The length in characters from which texts are cut, and the length that is left.
 const LONG: usize = 700;
 const HEAD: usize = 200;
-/// The letters of a generated name, and how many there are.
+/// The letters of a generated suffix, and its length.
 const ALPHABET: &str = "bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX: usize = 5;
-/// The longest base of a generated name that is left as it is.
+/// The longest base of a generated name that is not cut.
 const BASE: usize = 58;
 
 macro_rules! regexes {
@@ -48,7 +48,7 @@ pub(super) struct Texts {
     ns: String,
     own_uids: BTreeSet<String>,
     own_hosts: BTreeSet<String>,
-    /// What generated names begin with, the longest first.
+    /// The patterns of generated names, by their bases, the longest first.
     generated: Vec<Regex>,
     /// Numbers by first appearance.
     uids: BTreeMap<String, usize>,
@@ -79,7 +79,7 @@ impl Texts {
         }
     }
 
-    /// The text with names for everything in it that differs from run to run.
+    /// The text with names for all values that differ from run to run.
     pub(super) fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for pattern in [&TOO_LARGE, &TOO_OLD, &PRECONDITION, &THE_PRECONDITION, &RECORD] {
@@ -103,7 +103,7 @@ impl Texts {
         cut(text.replace(&self.ns, "<ns>").replace(&self.prefix, "<prefix>"))
     }
 
-    /// `current: N` is the state of the whole server; the version in an object is one of the case's own.
+    /// `current: N` is the version of the whole server; the version of an object is one of the case's own.
     fn versions(&self, found: &Captures<'_>) -> String {
         let part = |index: usize| found.get(index).map_or("", |part| part.as_str());
         let (first, number, second, other) = (part(1), part(2), part(3), part(4));
@@ -125,7 +125,7 @@ impl Texts {
         format!("uid{}", self.uids.entry(uid.to_owned()).or_insert(next))
     }
 
-    /// Names the random end of generated names, where they stand alone: in `a-b-xxxxx`, nothing was generated from `b-`.
+    /// Names the random suffixes of generated names that stand alone: in `a-b-xxxxx`, nothing was generated from `b-`.
     fn suffixes(&mut self, text: &mut String, index: usize) {
         let is_inner = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
         let (mut out, mut done, mut from) = (String::new(), 0, 0);

@@ -1,4 +1,4 @@
-//! Times: what a case sent keeps its name, all others look the same.
+//! Times: those that a case sends keep their text, all others look the same.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use regex::Regex;
 
-/// A time as RFC 3339 has it.
+/// A time as in RFC 3339.
 pub(super) static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)").expect("a constant"));
 
-/// Go's way to write a layout.
+/// The layout of times in Go.
 const LAYOUT: &str = "2006-01-02T15:04:05";
 
 /// The times of one case.
 pub(super) struct Times {
-    /// Those that it sends, to the second.
+    /// The times that the case sends, to the second.
     own: BTreeSet<String>,
 }
 
@@ -24,7 +24,7 @@ impl Times {
         Self { own: TIME.find_iter(source).map(|found| to_the_second(found.as_str()).to_owned()).collect() }
     }
 
-    /// The form of a time: whether it has a zone, and how many digits of a second.
+    /// The form of a time: whether it has a zone, and the number of decimals of its seconds.
     pub(super) fn form(&self, text: &str) -> String {
         let second = to_the_second(text);
         if self.own.contains(second) || second == LAYOUT {
@@ -36,14 +36,14 @@ impl Times {
         format!("<time{digits}{zone}>")
     }
 
-    /// A deletionTimestamp, in tens of seconds after the creation; what the case has lasted so far makes no difference if it fits the
-    /// grace. None where the case sent it, or one of the two is no time.
+    /// The name of a deletionTimestamp, in tens of seconds after the creation; the duration of the case so far makes no difference if it
+    /// fits the grace period. `None` if the case sent it, or one of the two is not a time.
     pub(super) fn deadline(&self, text: &str, created: &str, grace: i64, elapsed: Duration) -> Option<String> {
         if self.own.contains(to_the_second(text)) {
             return None;
         }
         let mut after = seconds(text)? - seconds(created)?;
-        // Both are cut to seconds, and may be of two clocks.
+        // Both are cut to seconds, and may come from two clocks.
         if after - grace >= -1 && (after - grace) as f64 <= elapsed.as_secs_f64() + 2.0 {
             after = grace;
         }
@@ -66,7 +66,7 @@ fn to_the_second(text: &str) -> &str {
     text.char_indices().nth(LAYOUT.len()).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The seconds from a fixed day on, of a time that begins as RFC 3339 has it.
+/// The seconds since a fixed day, of a time that begins as in RFC 3339.
 fn seconds(text: &str) -> Option<i64> {
     static PARTS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})").expect("a constant"));

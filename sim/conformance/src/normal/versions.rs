@@ -28,7 +28,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Those in the records of the steps. Versions of lists and bookmarks depend on what else happens on the server.
+    /// The versions in the records of the steps. Versions of lists and bookmarks depend on other events on the server.
     pub(super) fn of<'a>(records: impl Iterator<Item = &'a Map>) -> Self {
         let mut sorted = Vec::new();
         for record in records {
@@ -54,7 +54,7 @@ impl Ranks {
         self.sorted.binary_search(&version).map_or("<rv>".to_owned(), |index| format!("rv{}", index + 1))
     }
 
-    /// The name of a list's version: by those of objects that it is not below.
+    /// The name of a list's version: by the versions of objects up to it.
     pub(super) fn at_least(&self, text: &str) -> String {
         match Version::read(text) {
             None => format!("<rv {text}>"),

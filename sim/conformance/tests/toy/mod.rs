@@ -1,4 +1,4 @@
-//! A server that answers from a script, under a clock that jumps to what happens next.
+//! A server that answers from a script, under a clock that jumps to the next event.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api_conformance::{Answer, EventStream, Identity, Json, RequestError, Server};
 
-/// A time, and those at which somebody waits for it.
+/// The present time, and the times that something waits for.
 #[derive(Default)]
 pub(crate) struct Clock {
     now: Cell<Duration>,
@@ -41,7 +41,7 @@ impl Clock {
     }
 }
 
-/// What the server does with a request.
+/// The reaction of the server to a request.
 pub(crate) enum Reaction {
     /// Answers after a while.
     Answers(Duration, u16, Vec<(&'static str, &'static str)>, Vec<u8>),
@@ -49,7 +49,7 @@ pub(crate) enum Reaction {
     Breaks,
     /// Takes the request and never answers.
     Hangs,
-    /// Opens a stream of lines, each at its time from now on; after the last, it ends if that has no text.
+    /// Opens a stream of lines, each at its time from now on; a last line without text ends it.
     Streams(Vec<(f64, &'static str)>),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Seen {
     pub identity: Identity,
 }
 
-/// The server, and what it was asked.
+/// The server, and the requests that it saw.
 pub(crate) struct Toy<F> {
     pub clock: Rc<Clock>,
     pub seen: RefCell<Vec<Seen>>,

@@ -38,7 +38,7 @@ pub fn history(index: &Index<'_>) -> History {
     }
 }
 
-/// When an event was.
+/// The time of an event.
 fn at(index: &Index<'_>, event: usize) -> Seconds {
     Seconds::from_micros(index.records[event].at.as_micros())
 }
@@ -68,7 +68,7 @@ fn event(index: &Index<'_>, number: u64, what: &What, of_event: &BTreeMap<u64, u
     }
 }
 
-/// How a change of a process is drawn.
+/// The mark with which a change of a process is drawn.
 pub(super) fn mark_of(change: ProcessChange) -> Mark {
     match change {
         ProcessChange::Started => Mark::Start,
@@ -103,7 +103,7 @@ fn requests(index: &Index<'_>) -> Vec<Request> {
                 server: server.0,
                 verb: verb.to_string(),
                 resource: index.narrator.object(*kind, None),
-                // A create that leaves the name to the server has it from its commit.
+                // A create with a server-generated name has no key until its commit.
                 object: key.as_ref().or(call.key.as_ref()).map(ToString::to_string),
                 at: at(index, call.request),
                 event: call.request as u64,
@@ -158,9 +158,9 @@ fn outages(index: &Index<'_>) -> Vec<Outage> {
     outages
 }
 
-/// The operations that actors tell of, with those that nobody ended.
+/// The operations that actors note, including those that never ended.
 fn operations(index: &Index<'_>) -> Vec<Operation> {
-    /// Operations that have not ended: who does them, which they are, and where they are in the list.
+    /// Operations that have not ended: process, name and input of each, and its index in the list.
     type Open = Vec<(ProcessId, &'static str, String, usize)>;
     let mut operations: Vec<Operation> = Vec::new();
     let mut open: Open = Vec::new();

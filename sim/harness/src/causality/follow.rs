@@ -1,4 +1,4 @@
-//! `replay --follow`: only what touched one address, pod or object, with what it came of.
+//! `replay --follow`: only the events that touched one address, pod or object, with their causes.
 //!
 //! The relations, from a subject to its events:
 //!
@@ -26,17 +26,17 @@ use kube_sim::trace::record::What;
 use super::index::Index;
 use super::subject::Subject;
 
-/// How many of the entities there are are named when there is nothing to tell.
+/// The number of known entities that are named if nothing touched the subject.
 const KNOWN_TOLD: usize = 6;
 
-/// What touched a subject.
+/// The events that touched a subject.
 #[derive(Debug, PartialEq)]
 pub struct Followed {
-    /// The positions of its events in the recording, ascending.
+    /// The positions of the events in the recording, ascending.
     pub events: Vec<usize>,
     /// The events as lines.
     pub lines: Vec<TraceLine>,
-    /// Why there is nothing, in a sentence.
+    /// The reason why there are no events, in a sentence.
     pub remark: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub fn follow(index: &Index<'_>, subject: &Subject) -> Followed {
     Followed { events, lines, remark }
 }
 
-/// A line with what it says of the followed entities, and its causes.
+/// The line of an event, with its touches of the followed entities and its causes.
 fn line(index: &Index<'_>, event: usize, entities: &BTreeSet<Entity>) -> TraceLine {
     let record = &index.records[event];
     let mut line = index.narrator.line(event as u64, record);
@@ -80,7 +80,7 @@ fn line(index: &Index<'_>, event: usize, entities: &BTreeSet<Entity>) -> TraceLi
     line
 }
 
-/// A sentence for a subject that nothing touched.
+/// The remark for a subject that nothing touched.
 fn nothing(index: &Index<'_>, subject: &Subject) -> String {
     let mut known: BTreeSet<String> = BTreeSet::new();
     for thing in index.touches.iter().flatten().flat_map(|touch| &touch.entities) {
@@ -105,20 +105,20 @@ fn nothing(index: &Index<'_>, subject: &Subject) -> String {
     format!("nothing in this run touched {subject}{instead}")
 }
 
-/// Collects events.
+/// Collects the events of a subject.
 struct Search<'a> {
     index: &'a Index<'a>,
     events: BTreeSet<usize>,
-    /// What is followed: what else commits say is left out.
+    /// The followed entities; other touches of a commit are left out.
     entities: BTreeSet<Entity>,
-    /// The objects in which the entities stand.
+    /// The objects that contain the entities.
     objects: BTreeSet<(KindId, ObjectKey)>,
-    /// Who had to do with them, from which event to which.
+    /// The processes that were busy with the entities, each with its first and last event.
     busy: Vec<(ProcessId, usize, usize)>,
 }
 
 impl Search<'_> {
-    /// The entities that stand beside `thing`, with the first event that says so.
+    /// The entities that are named together with `thing`, each with the first event that names both.
     fn beside(&self, thing: &Entity) -> BTreeMap<Entity, usize> {
         let mut beside = BTreeMap::new();
         for (event, touches) in self.index.touches.iter().enumerate() {
@@ -153,7 +153,7 @@ impl Search<'_> {
         for allocation in allocations {
             let last = self.mentioning(&allocation).last().copied().unwrap_or(0);
             for (address, first) in self.beside(&allocation).into_iter().filter(|(thing, _)| matches!(thing, Entity::Address(_))) {
-                // Whoever else touches its address meanwhile touches the pod.
+                // Whatever else touches the pod's address in that time touches the pod.
                 self.events.extend(self.mentioning(&address).into_iter().filter(|event| (first..=last).contains(event)));
                 self.entities.insert(address);
             }
@@ -168,7 +168,7 @@ impl Search<'_> {
         self.entities.insert(pod);
     }
 
-    /// All about an allocation, and who speaks of it how long.
+    /// Adds all events of an allocation; each process that notes it is busy with it from then until the last of them.
     fn allocation(&mut self, allocation: Entity) {
         let events = self.mentioning(&allocation);
         let mut speakers: BTreeMap<ProcessId, usize> = BTreeMap::new();
@@ -183,7 +183,7 @@ impl Search<'_> {
         self.entities.insert(allocation);
     }
 
-    /// Commits and deliveries of an object, and the calls on it.
+    /// Adds the commits and deliveries of an object, and the calls on it.
     fn object(&mut self, kind: KindId, key: &ObjectKey) {
         for (event, record) in self.index.records.iter().enumerate() {
             let is_it = match &record.what {
@@ -202,7 +202,7 @@ impl Search<'_> {
         }
     }
 
-    /// What actors asked of the API while they worked for an allocation that is followed.
+    /// Adds the API calls of actors during operations for a followed allocation.
     fn operations(&mut self) {
         for &event in &self.events {
             if let What::Commit { kind, key, .. } = &self.index.records[event].what {
@@ -226,7 +226,7 @@ impl Search<'_> {
         }
     }
 
-    /// What the events came of, and the whole of every call of which there is a part.
+    /// Adds the causes of the collected commits, and all parts of each call that has an event among the collected ones.
     fn causes(&mut self) {
         let commits: Vec<usize> = self.events.iter().copied().collect();
         for event in commits {
@@ -246,7 +246,7 @@ impl Search<'_> {
         }
     }
 
-    /// What became of the processes while they had to do with it, and which faults meant them then.
+    /// Adds the changes of processes while they were busy, and the faults that targeted them meanwhile.
     fn processes_and_faults(&mut self) {
         let last = self.index.records.len();
         let mut hit = BTreeSet::new();
@@ -267,7 +267,7 @@ impl Search<'_> {
                 hit.extend([span.began].into_iter().chain(span.ended));
             }
         }
-        // What a fault did is told by the calls that it hit, not by each time that it fired.
+        // The calls that a fault hit tell its effect; the events at which it fired are left out.
         hit.retain(|&event| !matches!(self.index.records[event].what, What::Fault { change: FaultChange::Fired, .. }));
         self.events.extend(hit);
     }

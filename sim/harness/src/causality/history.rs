@@ -1,4 +1,4 @@
-//! The objects of a run through time, for the picture of it.
+//! The histories of a run's objects, for the picture of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,17 +13,16 @@ use super::index::Index;
 use super::objects::fields;
 use crate::system::systems;
 
-/// The objects that are written, those that several actors share first, with their states; what was written before the first event that is
-/// shown is one state.
+/// The written objects with their states, shared objects first. All writes before the first shown event count as one state.
 pub(super) fn histories(index: &Index<'_>, shown: &Range<usize>) -> (FxHashMap<(KindId, ObjectKey), u32>, Vec<ObjectHistory>) {
-    /// An object and its states: the event that made each, its revision, and what it is then.
+    /// The states of an object: the event that made each (`None` = before the shown events), its revision, and the object then.
     type States<'a> = Vec<(Option<u64>, u64, Option<&'a Obj>)>;
     let mut states: BTreeMap<(KindId, &ObjectKey), States<'_>> = BTreeMap::new();
     let mut shared: BTreeSet<(KindId, &ObjectKey)> = BTreeSet::new();
     for (event, record) in index.records.iter().enumerate().take(shown.end) {
         let What::Commit { kind, key, revision, before, after, .. } = &record.what else { continue };
         let is_shared = |object: &Obj| systems().iter().any(|system| system.is_shared(object));
-        // It stays one when what makes it so is lost.
+        // An object that was shared once stays so.
         if after.as_ref().is_some_and(is_shared) {
             shared.insert((*kind, key));
         }

@@ -1,4 +1,4 @@
-//! The events of a recording by what ties them together: the parts of a call, what a writer had read, which fault was on the way.
+//! The relations between the events of a recording: the parts of a call, the reads before a write, the active faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use kube_sim::trace::{FaultChange, Outcome, ProcessChange};
 use super::objects::touches;
 use crate::causality::Narrator;
 
-/// How many reads before a write are told: a writer that decided on an older one than its last is the usual culprit.
+/// The number of reads before a write that are named: a write that was decided on an older read than the last is the usual culprit.
 const READS_TOLD: usize = 3;
 
 /// One call of a client, by the positions of its events.
@@ -25,9 +25,9 @@ pub struct Call {
     pub client: ProcessId,
     /// The API server that got it.
     pub server: ProcessId,
-    /// The type that it is about.
+    /// The type of the object.
     pub kind: KindId,
-    /// The object; for a create that of its commit.
+    /// The object; for a create, the object of its commit.
     pub key: Option<ObjectKey>,
     /// The position of its request.
     pub request: usize,
@@ -39,10 +39,10 @@ pub struct Call {
     pub fired: Vec<usize>,
 }
 
-/// A time in which a fault held on.
+/// An interval in which a fault was active.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FaultSpan {
-    /// Its position in the plan.
+    /// The position of the fault in the plan.
     pub(super) fault: u32,
     pub(super) began: usize,
     pub(super) ended: Option<usize>,
@@ -57,16 +57,16 @@ pub(super) struct Operation {
     pub(super) ended: Option<usize>,
 }
 
-/// What a process learned of an object, and when.
+/// One observation of an object by a process.
 #[derive(Clone, Copy, Debug)]
 struct Sight {
     event: usize,
-    /// Unset = it was not there, or it was one of a list.
+    /// The revision observed; `None` = the object was not there, or was part of a list.
     revision: Option<u64>,
     listed: bool,
 }
 
-/// A recording and what ties its events together.
+/// A recording and the relations between its events.
 pub struct Index<'a> {
     pub(super) records: &'a [Record],
     pub(super) narrator: &'a Narrator,
@@ -74,17 +74,17 @@ pub struct Index<'a> {
     pub calls: BTreeMap<u64, Call>,
     pub(super) faults: Vec<FaultSpan>,
     pub(super) operations: Vec<Operation>,
-    /// For each event: what it changed or says, thing by thing.
+    /// The changes and notes of each event, by entity.
     pub(super) touches: Vec<Vec<Touch>>,
-    /// For each event: what it came of.
+    /// The causes of each event.
     pub causes: Vec<Vec<Because>>,
     sights: FxHashMap<(ProcessId, KindId, ObjectKey), Vec<Sight>>,
     lists: FxHashMap<(ProcessId, KindId), usize>,
     commits: BTreeMap<u64, usize>,
     mentions: BTreeMap<Entity, usize>,
-    /// Since when processes are down or stand still.
+    /// The event since which each stopped process is down or paused.
     stopped: BTreeMap<ProcessId, usize>,
-    /// What each process learned or said last.
+    /// The last event in which each process learned or noted something.
     latest: BTreeMap<ProcessId, usize>,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Index<'a> {
         self.causes.push(causes);
     }
 
-    /// What a process knows of an object from an answer.
+    /// Records what a process learns about an object from an answer.
     #[expect(clippy::too_many_arguments, reason = "the fields of an answer")]
     fn learn(
         &mut self,
@@ -204,7 +204,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Whether a fault can have anything to do with a process.
+    /// Whether a fault can affect a process.
     pub(super) fn concerns(&self, fault: u32, process: ProcessId) -> bool {
         let Some(fault) = self.narrator.faults().get(fault as usize) else { return false };
         let targets = fault.kind.targets();
@@ -212,7 +212,7 @@ impl<'a> Index<'a> {
         named().next().is_none() || named().any(|target| self.narrator.is_meant(target, process))
     }
 
-    /// The faults that held on between two events and may have met messages between client and server.
+    /// The faults that were active at some time between a call's request and `to`, and may have hit messages between client and server.
     fn on_the_way(&self, call: &Call, to: usize, only_new: bool) -> Vec<Because> {
         let open = self.faults.iter().filter(|span| span.began < to && span.ended.is_none_or(|ended| ended > call.request));
         let open = open.filter(|span| !only_new || span.began > call.request);
@@ -274,8 +274,8 @@ impl<'a> Index<'a> {
     }
 
     fn causes_of_note(&mut self, event: usize, process: ProcessId, about: &About) -> Vec<Because> {
-        // An allocation says more about what led here than the address that it shares with those before it; where two of them
-        // meet, both ways count.
+        // An allocation says more about the causes than an address, which it shares with earlier allocations. A note about two allocations
+        // follows from the last event of each.
         let last = |want: fn(&Entity) -> bool| {
             let last: BTreeSet<usize> =
                 about.entities.iter().filter(|thing| want(thing)).filter_map(|thing| self.mentions.get(thing).copied()).collect();
@@ -357,7 +357,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The calls that an event belongs to or tells of, with all their parts.
+    /// The events of a call: its request, its commits, its answer, and the faults that hit it.
     pub fn parts(call: &Call) -> impl Iterator<Item = usize> + '_ {
         [call.request].into_iter().chain(call.commits.iter().copied()).chain(call.answer).chain(call.fired.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! What a recording tells: what each event is about, and what it came of.
+//! The meaning of a recording: the subject of each event, and its causes.
 //!
 //! ```text
 //!  records ──► Index ──┬── follow ───► lines of `replay --follow`
@@ -7,7 +7,7 @@
 //!              entities└── data ─────► `replay --format json`, `--perfetto`, `--jepsen`
 //! ```
 //!
-//! It works on typed records after the run is over. Nothing here has any influence on a run.
+//! Works on typed records after the run is over. Nothing here has any influence on a run.
 
 pub mod data;
 pub mod follow;

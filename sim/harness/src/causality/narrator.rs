@@ -1,4 +1,4 @@
-//! Tells a recording as text.
+//! Writes a recording as text.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use kube_sim::trace::record::{Record, What};
 use kube_sim::trace::{FaultChange, Outcome, ProcessChange};
 use sim_config::kinds::Kinds;
 
-/// Tells records as text. Takes what it needs of the run, so that the run can be over.
+/// Writes records as text. Copies what it needs from the run, so that it can outlive the run.
 pub struct Narrator {
     processes: Vec<String>,
     hosts: Vec<String>,
@@ -49,13 +49,13 @@ impl Narrator {
         self.kinds.get(usize::from(kind.0)).copied().unwrap_or("?")
     }
 
-    /// The type that `name` names: its Kind or its plural, in any case.
+    /// The type whose Kind or plural is `name`, in any case.
     pub fn kind_called(&self, name: &str) -> Option<KindId> {
         let named = |names: &[&str]| names.iter().position(|known| known.eq_ignore_ascii_case(name));
         named(&self.kinds).or_else(|| named(&self.plurals)).and_then(|position| u16::try_from(position).ok()).map(KindId)
     }
 
-    /// Whether `target` means this process, or its host.
+    /// Whether `target` covers this process, or its host.
     pub fn is_meant(&self, target: &Target, process: ProcessId) -> bool {
         let host = self.hosts.get(process.0 as usize).map_or("", String::as_str);
         target.matches(self.process(process)) || target.matches(host)
@@ -66,7 +66,7 @@ impl Narrator {
         self.processes.get(process.0 as usize).map_or("?", String::as_str)
     }
 
-    /// An object as it is named in lines: `PLURAL/NAMESPACE/NAME`.
+    /// The name of an object in lines: `PLURAL/NAMESPACE/NAME`.
     pub fn object(&self, kind: KindId, key: Option<&ObjectKey>) -> String {
         let plural = self.plurals.get(usize::from(kind.0)).copied().unwrap_or("?");
         key.map_or_else(|| plural.to_owned(), |key| format!("{plural}/{key}"))
@@ -144,9 +144,9 @@ impl Narrator {
     }
 }
 
-/// Names the first-level fields in which two states differ, with their values if they are short.
+/// Appends the first-level fields in which two states differ, with their values if they are short.
 fn push_difference(text: &mut String, before: &Obj, after: &Obj) {
-    /// Longer values say nothing in a line.
+    /// The longest value that is written in a line; longer values say nothing there.
     const VALUE_MAX: usize = 40;
     let (before, after) = (before.to_value(), after.to_value());
     let mut leaves = Vec::new();

@@ -1,7 +1,7 @@
-//! What stands in an object, and what a commit changed, as far as people follow it.
+//! The content of an object, and the changes of a commit, as far as an operator follows them.
 //!
-//! Systems tell of their own types by [`System::touches`](crate::system::System::touches) and
-//! [`System::fields`](crate::system::System::fields); pods and all others are told here.
+//! Systems describe their own types by [`System::touches`](crate::system::System::touches) and
+//! [`System::fields`](crate::system::System::fields); pods and all other types are described here.
 
 use ipam_reports::human;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::system::systems;
 
-/// Longer values are cut: they are there to be looked at.
+/// The longest value that is shown; longer values are cut, since they are there to be looked at.
 const VALUE_MAX: usize = 160;
 
-/// What a commit changed in what it says of addresses, allocations and pods.
+/// The changes of a commit to addresses, allocations and pods.
 pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Vec<Touch> {
     let Some(object) = after.or(before) else { return Vec::new() };
     if let Some(touches) = systems().iter().find_map(|system| system.touches(before, after)) {
@@ -59,7 +59,7 @@ pub(super) fn fields(object: &Obj) -> Vec<(String, String)> {
     fields
 }
 
-/// The fields of an object that no system tells of.
+/// The fields of an object of a type that no system describes.
 fn plain_fields(object: &Obj) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     if let Some(pod) = object.as_any().downcast_ref::<Pod>() {
@@ -79,7 +79,7 @@ fn plain_fields(object: &Obj) -> Vec<(String, String)> {
     fields
 }
 
-/// The values of a JSON tree under dotted names. What every object of a type has is left out.
+/// The values of a JSON tree under dotted names, without the fields that every object of a type has.
 fn leaves(value: &Value, path: &str, fields: &mut Vec<(String, String)>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| leaves(value, &format!("{path}.{key}"), fields)),

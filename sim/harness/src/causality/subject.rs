@@ -1,4 +1,4 @@
-//! Whom a person wants to follow: the argument of `replay --follow`.
+//! The subject that a user wants to follow: the argument of `replay --follow`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 use kube_machinery::ObjectKey;
 use kube_machinery::address::AddressKey;
 
-/// Whom or what to follow: parsed from what a user writes, as each variant shows.
+/// A subject to follow, parsed from the text that each variant shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// An IP address, such as `10.0.0.7`, whatever its spelling.
     Address(AddressKey),
-    /// A pod by its name, `pod:NS/NAME`, whichever UID has it.
+    /// A pod by its name, `pod:NS/NAME`, whatever its UID.
     Pod(ObjectKey),
     /// `object:KIND/NS/NAME`, or `object:KIND/NAME` for an object without a namespace.
     Object {
         /// The Kind or the plural, in any case.
         kind: String,
-        /// Namespace and name of the object; without a namespace it lives in the cluster.
+        /// Namespace and name of the object; without a namespace it is cluster-scoped.
         key: ObjectKey,
     },
 }

@@ -19,22 +19,22 @@ use super::history::histories;
 use super::index::Index;
 use crate::system::systems;
 
-/// More events make a page that browsers open slowly.
+/// The most events on a page; browsers open a page with more of them slowly.
 const EVENTS_MAX: usize = 20_000;
-/// How many of them come after the first violation, if not all can be shown.
+/// The number of shown events after the first violation, if not all events can be shown.
 const AFTER_VIOLATION: usize = 1_000;
-/// How much a line says of what a commit changed.
+/// The number of changes of a commit that a line names.
 const TOUCHES_TOLD: usize = 3;
 
-/// What the picture shows besides the recording.
+/// The content of the picture besides the recording.
 pub struct Wanted<'a> {
-    /// The events that touched whom the reader follows, by position, and who that is.
+    /// The positions of the events that touched the followed subject, and the name of the subject.
     pub followed: Option<(&'a [usize], String)>,
-    /// The violations of the run, each shown with the events from what it came of to what broke the claim.
+    /// The violations of the run, each shown with the events from its cause to the one that broke the claim.
     pub violations: &'a [Violation],
-    /// When the faults heal.
+    /// The time at which the faults heal.
     pub heal_at: SimTime,
-    /// When the run ended.
+    /// The time at which the run ended.
     pub ended_at: SimTime,
 }
 
@@ -81,7 +81,7 @@ pub fn timeline(index: &Index<'_>, wanted: &Wanted<'_>) -> Timeline {
     }
 }
 
-/// The events that are shown: all, or those around the first violation, or the first ones.
+/// The shown events: all, or those around the first violation, or the first ones.
 pub fn shown(total: usize, violated: Option<usize>) -> Range<usize> {
     let end = violated.map_or(EVENTS_MAX, |event| event.saturating_add(AFTER_VIOLATION).max(EVENTS_MAX)).min(total);
     end.saturating_sub(EVENTS_MAX)..end
@@ -91,8 +91,8 @@ fn seconds(at: SimTime) -> Seconds {
     Seconds::from_micros(at.as_micros())
 }
 
-/// The events in which a violation came about: from what led to the event that broke the claim, to that event. For an `eventually`
-/// claim the whole time that it had.
+/// The events of a violation: from the cause of the event that broke the claim to that event. For an `eventually` claim, the whole time
+/// that it had.
 fn interval(index: &Index<'_>, violation: &Violation, heal_at: SimTime) -> Option<Range<usize>> {
     let records = index.records;
     let after = |at: SimTime| records.partition_point(|record| record.at <= at);
@@ -102,9 +102,9 @@ fn interval(index: &Index<'_>, violation: &Violation, heal_at: SimTime) -> Optio
         let from = records.partition_point(|record| record.at < heal_at).min(last);
         return Some(from..last);
     }
-    // What broke it; where a time has passed, the last that happened before.
+    // The event that broke the claim; if a deadline passed, the last event before it.
     let to = violation.event.map_or(last, |event| usize::try_from(event).unwrap_or(last).min(last));
-    // A write comes of what was read; a word of what happened before to the same allocation or address.
+    // A write is caused by its reads; a note by earlier events about the same allocation or address.
     let from = index.causes[to].iter().map(|cause| cause.event as usize).filter(|&event| event < to).map(|event| {
         let call = records[event].call.and_then(|call| index.calls.get(&call));
         call.map_or(event, |call| call.request)
@@ -121,7 +121,7 @@ struct Picture<'a> {
     store: u32,
     histories: Vec<ObjectHistory>,
     objects: FxHashMap<(KindId, ObjectKey), u32>,
-    /// The server behind each watch, by client and type, at each event that is a delivery.
+    /// The server of each delivery's watch, by event.
     watched: FxHashMap<usize, ProcessId>,
     followed: BTreeSet<usize>,
 }
@@ -131,7 +131,7 @@ impl<'a> Picture<'a> {
         let names = index.narrator.processes();
         let servers: BTreeSet<usize> = index.calls.values().map(|call| call.server.0 as usize).collect();
         let is_server = |process: usize| servers.contains(&process) || names[process].starts_with("apiserver-");
-        // Those of one kind side by side, in the order in which the first of each was added.
+        // Processes with the same stem side by side, in the order in which the first of each was added.
         let stem = |process: usize| names[process].trim_end_matches(|c: char| c.is_ascii_digit());
         let first_of = |process: usize| (0..names.len()).find(|&other| stem(other) == stem(process));
         let mut order: Vec<usize> = (0..names.len()).collect();
@@ -153,7 +153,7 @@ impl<'a> Picture<'a> {
         self.lane_of.get(process.0 as usize).copied()
     }
 
-    /// An object in a line. Where it lives stands in the details.
+    /// The name of an object in a line. Its namespace is in the details.
     fn name(&self, kind: KindId, key: Option<&ObjectKey>) -> String {
         let kind = self.index.narrator.kind(kind);
         key.map_or_else(|| format!("{kind}s"), |key| format!("{kind} {}", key.name()))
@@ -182,7 +182,7 @@ impl<'a> Picture<'a> {
         drawn
     }
 
-    /// Sets what depends on the kind of the event.
+    /// Sets the fields that depend on the kind of the event.
     fn draw(&self, drawn: &mut Event, event: usize, record: &Record) {
         let object = |kind: KindId, key: &ObjectKey| self.objects.get(&(kind, key.clone())).copied();
         match &record.what {
@@ -215,7 +215,7 @@ impl<'a> Picture<'a> {
                 let is_shared = [before, after].into_iter().flatten().any(|object| systems().iter().any(|system| system.is_shared(object)));
                 drawn.text = match (told.is_empty(), is_shared) {
                     (true, _) => write.to_owned(),
-                    // What became of addresses comes first: a line is soon cut.
+                    // Changes of addresses come first: a line is soon cut.
                     (false, true) if more > 0 => format!("{told} and {more} more ({write})"),
                     (false, true) => format!("{told} ({write})"),
                     (false, false) => format!("{write}: {told}"),
@@ -279,7 +279,7 @@ impl<'a> Picture<'a> {
         self.shown.contains(&event)
     }
 
-    /// Whether anything from one event to another is shown.
+    /// Whether any event from one to another is shown.
     fn meets(&self, from: usize, to: Option<usize>) -> bool {
         from < self.shown.end && to.is_none_or(|to| to >= self.shown.start)
     }
@@ -357,7 +357,7 @@ pub(super) fn ending(outcome: Outcome) -> (Ending, String) {
     }
 }
 
-/// Whose watch brought each delivery: that of the client's last request for one of that type.
+/// The server whose watch brought each delivery: the one of the client's last watch request for the type.
 fn watched(index: &Index<'_>) -> FxHashMap<usize, ProcessId> {
     let mut watches: FxHashMap<(ProcessId, KindId), ProcessId> = FxHashMap::default();
     let mut watched = FxHashMap::default();

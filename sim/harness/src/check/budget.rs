@@ -1,4 +1,4 @@
-//! How many requests processes may send.
+//! Limits on the number of requests that processes send.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::{Problems, Source, advice};
 
-/// How many requests the processes that a pattern names may send in a run, all together: by the plural of the type, and the verb, as in
-/// `"agent-*" = { pods = { get = 8 } }`. What is not listed they may not ask at all.
+/// Limits on the requests that all processes of a pattern together may send in a run, by plural of the type and verb, as in `"agent-*" = {
+/// pods = { get = 8 } }`. Requests that are not listed are forbidden.
 ///
 /// Meant for scenarios without faults whose plans all have one size: with conflicts, retries and restarts no such number can be given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ use sim_config::{Problems, Source, advice};
 pub struct RequestBudget(pub BTreeMap<String, BTreeMap<String, BTreeMap<String, u32>>>);
 
 impl RequestBudget {
-    /// Whether there is nothing in it: nobody counts requests then.
+    /// Whether there are no limits: requests are not counted then.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -26,7 +26,7 @@ impl RequestBudget {
         Verb::ALL.into_iter().find(|verb| verb.as_str() == name)
     }
 
-    /// Verbs that there are not.
+    /// Verbs that do not exist.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = Problems::new();
         for (processes, types) in &self.0 {

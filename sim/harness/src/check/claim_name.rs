@@ -10,23 +10,23 @@ use sim_config::nearest;
 
 use crate::registered::Registered;
 
-/// The claims that there are, by suite.
+/// The existing claims, by suite.
 pub(crate) static CLAIMS: Registered<Names> = Registered::new();
 
-/// What is known of all claims without knowing what they do.
+/// The names of all claims, without their code.
 pub(crate) struct Names {
-    /// In the order in which they are listed.
+    /// The claims, in the order in which they are listed.
     pub(crate) claims: Vec<KnownClaim>,
     /// Former names, each with the present one.
     pub(crate) renamed: Vec<(&'static str, &'static str)>,
 }
 
-/// A claim that there is.
+/// A claim that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownClaim {
     /// Its name, which scenarios list.
     pub name: &'static str,
-    /// Its kind, which decides in which list of a scenario it stands.
+    /// Its kind, which decides under which list of a scenario it belongs.
     pub kind: Kind,
     /// The suite that it belongs to.
     pub suite: &'static str,
@@ -36,7 +36,7 @@ pub(crate) fn all() -> &'static [KnownClaim] {
     &CLAIMS.get().claims
 }
 
-/// The claim called `name`, or that had this name before it was renamed.
+/// The claim with the present or former name `name`.
 pub(crate) fn find(name: &str) -> Option<&'static KnownClaim> {
     let Names { claims, renamed } = CLAIMS.get();
     let name = renamed.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present);
@@ -49,12 +49,12 @@ pub(crate) fn find(name: &str) -> Option<&'static KnownClaim> {
 pub struct ClaimName(String);
 
 impl ClaimName {
-    /// The present name of the claim called `name`, if there is one.
+    /// The present name of the claim with the present or former name `name`, if there is one.
     pub fn new(name: &str) -> Option<Self> {
         find(name).map(|known| Self(known.name.to_owned()))
     }
 
-    /// What may have been meant by a name that is none.
+    /// A hint for a name that no claim has: what may have been meant.
     pub fn advice(name: &str) -> String {
         let nearest = nearest(name, all().iter().map(|known| known.name));
         format!("the nearest is `{nearest}`, and `{} list claims` shows all", program())
@@ -65,7 +65,7 @@ impl ClaimName {
         &self.0
     }
 
-    /// What is known of the claim.
+    /// The entry of the claim in the list of claims.
     pub fn known(&self) -> &'static KnownClaim {
         find(&self.0).unwrap_or_else(|| unreachable!("the name was checked when it was read"))
     }

@@ -1,25 +1,25 @@
-//! The documented hazards by which a violation can be excused, and whether a scenario names one that exists.
+//! The documented hazards that can excuse a violation, and the check that a scenario names existing ones.
 
 use sim_config::{Problems, Source, advice};
 
 use crate::registered::Registered;
 
-/// A documented hazard that excuses a violation: in which interval, and under which condition. Outside of it a violation is one.
+/// A documented hazard that excuses a violation in one interval and under one condition. Outside of these a violation counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Excuse {
     /// Its name, as `excuses` of a scenario writes it.
     pub name: &'static str,
     /// The hazard, as a fragment of a sentence.
     pub about: &'static str,
-    /// What begins it, as a fragment of a sentence.
+    /// The start of the interval, as a fragment of a sentence.
     pub begins: &'static str,
-    /// What ends it, as a fragment of a sentence.
+    /// The end of the interval, as a fragment of a sentence.
     pub ends: &'static str,
-    /// Where the reference names the hazard; `None` = it is nobody's but the harness's.
+    /// The citation of the hazard in the reference; `None` = only the harness has it.
     pub reference: Option<&'static str>,
 }
 
-/// Excuses what is violated before the older version, and what it left behind, are gone.
+/// Excuses violations until the older version, and what it left behind, are gone.
 pub const OLDER_VERSION: Excuse = Excuse {
     name: "older-version",
     about: "an older version of the system under test runs beside the present one",
@@ -28,13 +28,13 @@ pub const OLDER_VERSION: Excuse = Excuse {
     reference: None,
 };
 
-/// The excuses that a run of any system may have.
+/// The excuses that any system's runs may have.
 pub const COMMON_EXCUSES: &[Excuse] = &[OLDER_VERSION];
 
 /// The documented hazards of all systems.
 pub(crate) static EXCUSES: Registered<Vec<&'static str>> = Registered::new();
 
-/// Names under `excuses` that no claim has.
+/// Names under `excuses` that no documented hazard has.
 pub fn problems_of_excuses(source: Source<'_>, excuses: &[String]) -> Problems {
     let mut problems = Problems::new();
     for excuse in excuses.iter().filter(|excuse| !EXCUSES.get().contains(&excuse.as_str())) {

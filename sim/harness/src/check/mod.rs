@@ -1,4 +1,4 @@
-//! What is claimed in a run: claims by name, as scenarios and plans list them. What a claim does is known to [`crate::claim`].
+//! The checks of a run: claims by name, as scenarios and plans list them. [`crate::claim`] has their code.
 
 pub mod budget;
 pub mod claim_name;
@@ -16,26 +16,26 @@ pub use claim_name::{ClaimName, KnownClaim};
 pub use excuse::{COMMON_EXCUSES, Excuse, OLDER_VERSION, problems_of_excuses};
 pub use pattern::ClaimPattern;
 
-/// The suite of the claims about any run.
+/// The suite of the claims that hold for any system.
 pub const COMMON_SUITE: &str = "common";
 
-/// What is claimed in a run. The names, of claims and of suites, are those of `ipam-sim list claims`.
+/// The claims that a run checks. `ipam-sim list claims` prints the names of claims and suites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Checks {
-    /// True at every step: claims by name, which must then judge something in a sweep, or all of a suite (`SYSTEM/SUBJECT/*`) or system
-    /// (`SYSTEM/*`), which judge what there is.
+    /// Claims that hold at every step: a claim by its name, which must then judge something in a sweep, or all claims of a suite
+    /// (`SYSTEM/SUBJECT/*`) or system (`SYSTEM/*`), which may also judge nothing.
     pub always: Vec<ClaimPattern>,
-    /// Of the claims of suites in `always`, those that this run leaves out.
+    /// Claims of the suites in `always` that this run leaves out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<ClaimName>,
-    /// True when their bound has passed after the faults healed.
+    /// Claims that hold when their bound has passed after the faults healed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub eventually: Vec<Eventually>,
-    /// True at least once in the whole sweep; here also points that must be reached.
+    /// Claims that hold at least once in the whole sweep; also points that must be reached.
     pub sometimes: Vec<ClaimName>,
-    /// How many requests processes may send in a run; judged by `requests-stay-within-budget`, which belongs to each run that has such a
-    /// budget.
+    /// Limits on the number of requests that processes send in a run; judged by `requests-stay-within-budget`, which belongs to each run
+    /// that has such a budget.
     #[serde(skip_serializing_if = "RequestBudget::is_empty")]
     pub budget: RequestBudget,
 }
@@ -61,13 +61,13 @@ impl Checks {
         self.except.iter().any(|name| name.as_str() == claim.name)
     }
 
-    /// Whether `claim` is judged.
+    /// Whether the run judges `claim`.
     pub fn judges(&self, claim: &ClaimName) -> bool {
         let bounded = self.eventually.iter().any(|eventually| eventually.claim == *claim);
         bounded || self.always_claims().iter().any(|(def, _)| def.name == claim.as_str())
     }
 
-    /// Claims in a list that is not for their kind: nobody would ever judge them.
+    /// Claims in a list that is not for their kind: they would never be judged.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = self.budget.problems(source);
         let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
@@ -108,6 +108,6 @@ impl Checks {
 pub struct Eventually {
     /// Name of a claim of kind `eventually`, as `ipam-sim list claims` has it.
     pub claim: ClaimName,
-    /// How long after the faults healed it may take.
+    /// The bound: a time after the faults healed.
     pub within: Span,
 }

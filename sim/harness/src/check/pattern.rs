@@ -1,4 +1,4 @@
-//! How `check.always` names claims: one by one, or all of a subject.
+//! Names and patterns of `check.always`: one claim, or all of a subject.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use super::claim_name::{self, ClaimName, KnownClaim};
 
 /// A claim by its name, or the claims of a suite: `SYSTEM/SUBJECT/*`, or of all suites of a system: `SYSTEM/*`.
 ///
-/// A claim that has a name in the list must judge something in a sweep, or the sweep is vacuous. One that only a pattern brings judges what
-/// there is.
+/// A claim that the list names must judge something in a sweep, or the sweep is vacuous. A claim that only a pattern selects may also judge
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String")]
 pub enum ClaimPattern {
@@ -25,7 +25,7 @@ pub enum ClaimPattern {
 }
 
 impl ClaimPattern {
-    /// Whether claims of the system called `system` may be among them; those about any run are among those of every system.
+    /// Whether the pattern can select claims of the system `system`; every system has the claims that hold for any system.
     pub fn is_about(&self, system: &str) -> bool {
         match self {
             Self::Name(_) => true,
@@ -33,7 +33,7 @@ impl ClaimPattern {
         }
     }
 
-    /// The claims that it stands for, in the order in which they are listed.
+    /// The claims that it selects, in the order in which they are listed.
     pub fn claims(&self) -> Vec<&'static KnownClaim> {
         match self {
             Self::Name(name) => vec![name.known()],

@@ -1,4 +1,4 @@
-//! Claims about any cluster.
+//! Claims that hold for any cluster.
 
 use kube_machinery::FxHashSet;
 use kube_machinery::api::{Reason, TransportError};
@@ -18,12 +18,12 @@ pub(super) fn no_process_panics(context: &Context<'_>) -> Box<dyn Claim> {
     })
 }
 
-/// Sees nothing: the claim is judged elsewhere.
+/// Observes nothing: the claim is judged elsewhere.
 pub(super) fn nothing(_: &Context<'_>) -> Box<dyn Claim> {
     observing(Interest::default(), |_, _| {})
 }
 
-/// Every committed write takes a revision greater than all before it.
+/// Every committed write gets a greater revision than all writes before it.
 pub(super) fn revisions_only_grow(_: &Context<'_>) -> Box<dyn Claim> {
     let mut last = 0;
     observing(Interest::COMMIT, move |event, findings| {
@@ -36,7 +36,7 @@ pub(super) fn revisions_only_grow(_: &Context<'_>) -> Box<dyn Claim> {
     })
 }
 
-/// Holds when one such event was seen.
+/// Holds as soon as an event of `interest` satisfies `is_one`.
 fn seen(interest: Interest, is_one: fn(&Event<'_>) -> bool) -> Box<dyn Claim> {
     observing(interest, move |event, findings| {
         if is_one(event) {
@@ -50,7 +50,7 @@ pub(super) fn conflict(_: &Context<'_>) -> Box<dyn Claim> {
     seen(Interest::ANSWER, |event| matches!(event.kind, EventKind::Answer { outcome: Outcome::Http(_, Reason::Conflict), .. }))
 }
 
-/// An answer leaves open what happened.
+/// An answer leaves open whether the request took effect.
 pub(super) fn ambiguous_answer(_: &Context<'_>) -> Box<dyn Claim> {
     seen(Interest::ANSWER, |event| match event.kind {
         EventKind::Answer { outcome: Outcome::Http(code, _), .. } => matches!(code, 500 | 502 | 503 | 504),
@@ -59,7 +59,7 @@ pub(super) fn ambiguous_answer(_: &Context<'_>) -> Box<dyn Claim> {
     })
 }
 
-/// A server answers that it takes on no more.
+/// A server answers that it accepts no more requests.
 pub(super) fn throttled(_: &Context<'_>) -> Box<dyn Claim> {
     seen(Interest::ANSWER, |event| matches!(event.kind, EventKind::Answer { outcome: Outcome::Http(429, _), .. }))
 }

@@ -1,4 +1,4 @@
-//! Requests are as few as the scenario says.
+//! The claim that processes send no more requests than the scenario permits.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use kube_sim::trace::{EventKind, Interest};
 use super::{Claim, Context, observing};
 use crate::check::RequestBudget;
 
-/// What the processes of one pattern may send, and have sent.
+/// The limits of one pattern, and the requests that are left.
 struct Budget {
     processes: String,
-    /// By verb and type: how many requests are left.
+    /// The number of requests that are left, by verb and type.
     left: BTreeMap<(Verb, KindId), u32>,
-    /// What was said once is not said again.
+    /// The limits whose violation was reported already.
     told: Vec<(Verb, KindId)>,
 }
 
 /// No process sends more requests than `check.budget` permits.
 ///
-/// Exact: a request counts when it is sent, whatever becomes of it. A request of a process that several patterns name counts for the first
+/// Exact: a request counts when it is sent, whatever its answer. A request of a process that matches several patterns counts for the first
 /// of them.
 pub(super) fn requests_stay_within_budget(context: &Context<'_>) -> Box<dyn Claim> {
     let (rt, registry) = (context.rt.clone(), context.registry);

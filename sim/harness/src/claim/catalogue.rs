@@ -1,10 +1,10 @@
-//! Claims about any run.
+//! The claims that hold for any system.
 
 use ipam_reports::finding::Kind;
 
 use super::{ClaimDef, basic, budget, deleted_pods_go, foreign_finalizers, lease};
 
-/// The name of the claim that no run spends its budget of events.
+/// The name of the claim that no run exhausts its budget of events.
 pub const SPEND: &str = "runs-end-within-their-events";
 
 /// The name of the claim that counts requests.
@@ -32,7 +32,7 @@ pub const COMMON: &[ClaimDef] = &[
         "no process sends more requests than `check.budget` permits; part of every run that sets one",
         budget::requests_stay_within_budget,
     ),
-    // Judged where the run is carried through.
+    // Judged by the loop that executes the run.
     ClaimDef::eventually(SPEND, "the run ends within its event budget (`max_events`): no process spins; part of every run", basic::nothing),
     ClaimDef::eventually(
         "deleted-pods-go",

@@ -1,4 +1,4 @@
-//! The claims of a run at work.
+//! The claims of a run, while it runs.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use sim_config::time::SimTime;
 use super::findings::{Findings, Found};
 use super::{BUDGET, COMMON, Claim, ClaimDef, Context, Group, Make, find};
 
-/// The claim with a name that was checked when it was read.
+/// The claim with this name, which was checked when the name was parsed.
 fn def_of(name: &str) -> &'static ClaimDef {
     find(name).unwrap_or_else(|| unreachable!("there is no claim `{name}`"))
 }
 
-/// How many processes tell their last error when something does not come true.
+/// The number of processes whose last error is reported when an `eventually` claim does not come true.
 const REASONS_MAX: usize = 4;
 
-/// How a call ended, in words.
+/// The result of a call, in words.
 fn told(outcome: Outcome) -> String {
     match outcome {
         Outcome::Ok => "ok".to_owned(),
@@ -32,13 +32,13 @@ fn told(outcome: Outcome) -> String {
     }
 }
 
-/// How many events lie between two looks at what `eventually` claims wait for, at first; later an eighth of those that were seen, so that
-/// long runs pay for few looks.
+/// The number of events between two looks at what `eventually` claims wait for, at first; later an eighth of the events so far, so that
+/// long runs need few looks.
 const LOOK_AFTER: u64 = 16;
 
 struct Watching {
     def: &'static ClaimDef,
-    /// Whether it has to judge something in a sweep.
+    /// Whether the claim has to judge something in a sweep.
     required: bool,
     bound: Option<SimTime>,
     /// Only for `eventually`: whether there was something to wait for at a look.
@@ -47,9 +47,9 @@ struct Watching {
 }
 
 enum Judge {
-    /// A claim that looks at events itself, and at which.
+    /// A claim that observes events itself, and the kinds of events.
     Events(Interest, Box<dyn Claim>),
-    /// A claim of the group at this place.
+    /// A claim of the group at this index.
     Grouped(usize),
 }
 
@@ -65,20 +65,21 @@ struct Grouped {
 pub struct Claims {
     watching: Vec<Watching>,
     interest: Interest,
-    /// Those that look at events themselves, by their place in `watching`.
+    /// The claims that observe events themselves, by their index in `watching`.
     of_events: Vec<usize>,
     groups: Vec<Grouped>,
-    /// How many events there were, those that no claim asks for included.
+    /// The number of events so far, including those that no claim asks for.
     seen: u64,
-    /// What they have reported.
+    /// The reports of the claims.
     pub findings: Findings,
-    /// After how many events the `eventually` claims are looked at next; those that have waited already are not.
+    /// The number of events after which the `eventually` claims are looked at next; those that already had something to wait for are
+    /// skipped.
     next_look: u64,
-    /// Who is down or cut off for good.
+    /// The processes and hosts that are down or cut off permanently.
     lost: Vec<String>,
-    /// The last error of each process: when, what it had asked, how that ended.
+    /// The last error of each process: time, verb and result.
     errors: BTreeMap<ProcessId, (SimTime, Verb, Outcome)>,
-    /// For names; only where there is something to wait for.
+    /// For the names of processes; only where an `eventually` claim may report them.
     rt: Option<Rt>,
 }
 
@@ -108,12 +109,12 @@ impl Claims {
         claims
     }
 
-    /// Whether [`begin`](Self::begin) has to be told what there is when the run begins.
+    /// Whether [`begin`](Self::begin) needs the objects that exist when the run begins.
     pub fn want_beginning(&self) -> bool {
         self.groups.iter().any(|grouped| grouped.group.wants_beginning())
     }
 
-    /// These objects are there when the run begins.
+    /// Passes on the objects that exist when the run begins.
     pub fn begin(&mut self, objects: &[(KindId, Obj)]) {
         for grouped in self.groups.iter_mut().filter(|grouped| grouped.group.wants_beginning()) {
             for (kind, object) in objects {
@@ -122,13 +123,13 @@ impl Claims {
         }
     }
 
-    /// A claim that looks at events itself and is watched next.
+    /// The judge of a claim that observes events itself and is watched next.
     fn judge_of_events(&mut self, claim: Box<dyn Claim>) -> Judge {
         self.of_events.push(self.watching.len());
         Judge::Events(claim.interest(), claim)
     }
 
-    /// A claim that is watched next, of the group called `name`.
+    /// The judge of a claim that is watched next and belongs to the group `name`.
     fn judge_of_group(&mut self, claim: Box<dyn Any + Send>, name: &'static str, make: impl FnOnce() -> Box<dyn Group>) -> Judge {
         let place = self.groups.iter().position(|grouped| grouped.name == name).unwrap_or_else(|| {
             let group = make();
@@ -146,7 +147,7 @@ impl Claims {
         };
         self.interest = self.interest.and(interest);
         if watching.bound.is_some() {
-            // For the reasons.
+            // The reasons need answers.
             self.interest = self.interest.and(Interest::ANSWER);
         }
         self.watching.push(watching);
@@ -155,7 +156,7 @@ impl Claims {
         self.findings.kept.push([0; 2]);
     }
 
-    /// Shows an event to the claims that ask for its kind, after those were asked that had waited for what should have happened before.
+    /// Passes an event to the claims that ask for its kind, after judging the claims whose deadline was before it.
     pub fn observe(&mut self, event: &Event<'_>) {
         let number = self.seen;
         self.seen += 1;
@@ -189,7 +190,7 @@ impl Claims {
         }
     }
 
-    /// Looks whether `eventually` claims have something to wait for now.
+    /// Notes which `eventually` claims have something to wait for now.
     fn look(&mut self) {
         for index in 0..self.watching.len() {
             let Watching { bound, waited, .. } = &self.watching[index];
@@ -199,7 +200,7 @@ impl Claims {
         }
     }
 
-    /// Asks the claims that wait for what must have happened before `now`, or by `now` if the run is at its end.
+    /// Judges the claims with a deadline before `now`, or at `now` if the run is at its end.
     fn judge_due(&mut self, now: SimTime, at_the_end: bool) {
         while let Some((at, index)) = self.findings.next_due(now, at_the_end) {
             self.findings.at = at;
@@ -217,12 +218,12 @@ impl Claims {
         }
     }
 
-    /// The run is over.
+    /// Ends the run at `now`.
     pub fn end(&mut self, now: SimTime) {
         self.judge_due(now, true);
     }
 
-    /// When the bounds of `eventually` claims pass, in order.
+    /// The times at which the bounds of `eventually` claims pass, in order.
     pub fn bounds(&self) -> Vec<SimTime> {
         let mut bounds: Vec<SimTime> = self.watching.iter().filter_map(|watching| watching.bound).collect();
         bounds.sort_unstable();
@@ -249,7 +250,8 @@ impl Claims {
         }
     }
 
-    /// What may keep somebody waiting: who is gone for good, and what the processes met last.
+    /// Possible reasons why something is still missing: the processes and hosts that are down or cut off permanently, and the last errors
+    /// of the processes.
     fn reasons(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.lost.is_empty() {
@@ -265,7 +267,7 @@ impl Claims {
         lines
     }
 
-    /// What the claim with this number still misses.
+    /// The thing that the claim with this number still misses.
     fn missing(&self, number: usize) -> Option<String> {
         match &self.watching[number].judge {
             Judge::Events(_, claim) => claim.pending(),
@@ -294,34 +296,34 @@ impl Claims {
         claims
     }
 
-    /// What claims still miss now.
+    /// Everything that claims still miss now.
     pub fn pending(&self) -> Vec<String> {
         (0..self.watching.len()).filter_map(|number| self.missing(number)).collect()
     }
 
-    /// The `always` claims, and whether each looked at something that could have been false. Those that need not are left out if they did
-    /// not.
+    /// The `always` claims, and whether each judged something that could have been false. Claims that need not do so are left out if they
+    /// did not.
     pub fn exercised(&self) -> Vec<(&'static str, bool)> {
         let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
         let counted = always.filter(|(watching, judged)| watching.required || **judged > 0);
         counted.map(|(watching, &judged)| (watching.def.name, judged > 0)).collect()
     }
 
-    /// The `eventually` claims, and whether each had something to wait for at one of the looks that are taken now and then.
+    /// The `eventually` claims, and whether each had something to wait for at one of the periodic looks.
     pub fn awaited(&self) -> Vec<(&'static str, bool)> {
         let eventually = self.watching.iter().filter(|watching| watching.bound.is_some());
         eventually.map(|watching| (watching.def.name, watching.waited)).collect()
     }
 
-    /// Every claim that is watched, and how often it has looked at something that could have been false so far.
+    /// Every watched claim, and how often it has judged something that could have been false so far.
     pub fn judged(&self) -> impl Iterator<Item = (&'static str, u32)> {
         self.watching.iter().zip(&self.findings.judged).map(|(watching, &judged)| (watching.def.name, judged))
     }
 
-    /// What was violated, by time, and which `sometimes` and `reachable` claims held.
+    /// The violations, by time, and the `sometimes` and `reachable` claims that held.
     pub fn verdict(&self, excuses: &[String]) -> (Vec<Violation>, Vec<String>) {
         let mut found: Vec<&(usize, Found)> = self.findings.violations.iter().collect();
-        // Claims that one event broke are told in the order in which the plan names them.
+        // Claims that one event broke are reported in the order in which the plan names them.
         found.sort_by_key(|(index, found)| (found.at, found.event, *index));
         let violations: Vec<Violation> = found
             .into_iter()
@@ -351,7 +353,7 @@ mod tests {
     use super::*;
     use crate::claim::{Claim, basic};
 
-    /// Misses something while the switch says so.
+    /// Misses something while the switch is on.
     struct Switched(Arc<Mutex<bool>>);
 
     impl Claim for Switched {
@@ -368,7 +370,7 @@ mod tests {
 
     static AWAITED: ClaimDef = ClaimDef::eventually("awaited", "what is missing comes", basic::nothing);
 
-    /// Whether something was found to be missing in a run of so many events, of which it is missing at those.
+    /// Whether the claim counts as having waited after a run of this many events, with something missing at those that `missing` selects.
     fn waited(events: u64, missing: impl Fn(u64) -> bool) -> bool {
         let switch = Arc::new(Mutex::new(false));
         let mut claims = Claims::default();

@@ -1,4 +1,4 @@
-//! Claims that are a closure: for those that need no type of their own.
+//! Claims built from closures.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use kube_sim::trace::{Event, Interest};
 
 use super::{Claim, Findings};
 
-/// A claim that sees the events of `interest`, and says what it finds.
+/// A claim that observes the events of `interest` with `observe`, and reports to the findings.
 pub fn observing(interest: Interest, observe: impl FnMut(&Event<'_>, &mut Findings) + Send + 'static) -> Box<dyn Claim> {
     Box::new(Observing { interest, observe })
 }
@@ -26,8 +26,8 @@ impl<O: FnMut(&Event<'_>, &mut Findings) + Send> Claim for Observing<O> {
     }
 }
 
-/// An `eventually` claim that nothing is `missing` any more. `comes` takes out of it what comes to pass with an event of `interest`;
-/// `what` says what is the case as long as something is left: `pods have no address`.
+/// An `eventually` claim that `missing` becomes empty. `comes` removes entries at events of `interest`; `what` completes the sentence about
+/// the entries that are left: `pods have no address`.
 pub fn awaiting(
     what: &'static str,
     missing: BTreeSet<String>,

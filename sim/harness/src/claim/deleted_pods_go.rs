@@ -1,4 +1,4 @@
-//! Pods that are deleted go in the end.
+//! The claim that deleted pods are removed eventually.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,13 @@ use sim_config::time::SimTime;
 use super::{Claim, Context, Findings};
 use crate::workload::OutOfReach;
 
-/// How long after its grace a pod may be there: its kubelet takes its sandbox down, and tells the API server.
+/// The time that a pod may still exist after its grace period: its kubelet stops its sandbox, and tells the API server.
 const TAKES: Duration = Duration::from_secs(60);
-/// How many pods are told.
+/// The number of pods that a report names.
 const TOLD: usize = 5;
 
-/// In the end no object of a pod is left that was deleted, whose grace is over for a minute, and that nobody's finalizer holds: its kubelet
-/// has ended its containers and its sandbox, and confirmed that (K127). Not waited for are pods on nodes that are down or cut off for
-/// good.
+/// Eventually no deleted pod is left whose grace period ended at least a minute ago and that no finalizer holds: its kubelet has ended its
+/// containers and its sandbox, and confirmed that (K127). Pods on nodes that are down or cut off permanently are not waited for.
 pub(super) fn deleted_pods_go(context: &Context<'_>) -> Box<dyn Claim> {
     Box::new(DeletedPodsGo { out_of_reach: context.out_of_reach.clone(), now: SimTime::ZERO, terminating: BTreeMap::new() })
 }
@@ -27,7 +26,7 @@ pub(super) fn deleted_pods_go(context: &Context<'_>) -> Box<dyn Claim> {
 /// A pod that is being deleted.
 struct Terminating {
     node: String,
-    /// When its grace is over.
+    /// The end of its grace period.
     over: SimTime,
     /// Whether a finalizer holds it.
     is_held: bool,
@@ -44,7 +43,7 @@ fn pod(object: Option<&Obj>) -> Option<&Pod> {
 }
 
 impl DeletedPodsGo {
-    /// The pods that are being deleted, and that somebody can end whom nothing holds up for good.
+    /// The pods that are being deleted, without those that a finalizer holds or that are on a lost node.
     fn awaited(&self) -> impl Iterator<Item = (&ObjectKey, &Terminating)> {
         self.terminating.iter().filter(|(key, pod)| {
             let is_lost = self.out_of_reach.names.contains(&pod.node) || self.out_of_reach.pods.contains(key.as_str());
@@ -52,7 +51,7 @@ impl DeletedPodsGo {
         })
     }
 
-    /// A pod is being deleted. A deletion that comes after the first one only shortens the grace.
+    /// Notes a pod that is being deleted. A deletion after the first one can only shorten the grace period.
     fn see(&mut self, key: &ObjectKey, after: &Pod, now: SimTime, findings: &mut Findings) {
         let (Some(grace), Some(node)) =
             (after.metadata.deletion_grace_period_seconds, after.spec.as_ref().and_then(|spec| spec.node_name.as_ref()))
@@ -135,7 +134,7 @@ mod tests {
         claim.observe(&Event { at: SimTime::from_secs(at), kind }, &mut Findings::of_one_claim());
     }
 
-    /// What is missing `at` a time after a pod was deleted with a grace of 30 s.
+    /// The report of the missing, `at` seconds after a pod was deleted with a grace period of 30 s.
     fn missing(claim: &mut DeletedPodsGo, finalizers: &[&str], at: u64) -> Option<String> {
         let (there, going) = (object(None, &[]), object(Some(30), finalizers));
         commit(claim, 0, None, Some(&there));

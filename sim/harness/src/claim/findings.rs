@@ -1,4 +1,4 @@
-//! What claims report.
+//! The reports of claims.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,78 +8,78 @@ use sim_config::time::SimTime;
 
 use crate::check::OLDER_VERSION;
 
-/// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
-/// there is an excuse are counted apart: they must not keep one without excuse from being found.
+/// The number of violations of one claim that a run keeps; later ones are mostly consequences of the first. Violations with an excuse are
+/// counted separately: they must not keep one without excuse from being found.
 const KEPT_PER_CLAIM: usize = 3;
 
-/// Where claims report to.
+/// Collects the reports of claims.
 #[derive(Default)]
 pub struct Findings {
     pub(crate) at: SimTime,
-    /// Counts what claims are asked about.
+    /// The number of times that claims were asked so far.
     pub event: u64,
-    /// The number of the event that they are asked about, in the trace of the run; `None` = a time has passed.
+    /// The number, in the trace of the run, of the event that claims are asked about; `None` = a deadline passed.
     pub number: Option<u64>,
-    /// The claim that observes.
+    /// The claim that is asked.
     pub current: usize,
-    /// With the claim that is violated.
+    /// The violations, each with the number of the violated claim.
     pub violations: Vec<(usize, Found)>,
-    /// For each claim: whether it has held; only those of kind `sometimes` and `reachable` say so.
+    /// Whether each claim has held; only those of kind `sometimes` and `reachable` report it.
     pub held: Vec<bool>,
-    /// For each claim: how often it looked at something that could have been false.
+    /// The number of times that each claim judged something that could have been false.
     pub judged: Vec<u32>,
-    /// For each claim: without and with an excuse.
+    /// The number of kept violations of each claim: without and with an excuse.
     pub kept: Vec<[usize; 2]>,
-    /// When an older version of the system under test, or what it left behind, is the reason of whatever is wrong.
+    /// The time in which every violation is attributed to an older version of the system under test, or to what it left behind.
     pub(crate) unsettled: Range<SimTime>,
-    /// By when something must have happened, and which claim says so; the next one on top.
+    /// The deadlines by which something must have happened, each with the number of its claim; the next one on top.
     pub due: BinaryHeap<Reverse<(SimTime, usize)>>,
 }
 
-/// One violation of a claim: when it was found, at which event, and what the claim tells.
+/// One violation of a claim: its time, its event, and the detail that the claim reports.
 pub struct Found {
     pub(crate) at: SimTime,
-    /// Counts what claims were asked about until then.
+    /// The number of times that claims were asked until then.
     pub event: u64,
-    /// The number of the event that broke the claim; `None` = a time passed.
+    /// The number of the event that broke the claim; `None` = a deadline passed.
     pub number: Option<u64>,
     pub(crate) excuse: Option<&'static str>,
     pub(crate) detail: Vec<String>,
 }
 
 impl Findings {
-    /// What is reported from now on is reported by the claim with this number.
+    /// Makes the claim with this number the one that reports from now on.
     pub fn asks(&mut self, number: usize) {
         self.current = number;
     }
 
-    /// The claim that observes is false. `detail`: who holds what since when, a sentence a line.
+    /// Reports that the current claim is false. `detail`: who holds what since when, a sentence a line.
     pub fn violated(&mut self, detail: impl FnOnce() -> Vec<String>) {
         self.found(None, detail);
     }
 
-    /// The claim is false in the documented case `excuse`, which counts only in runs that admit it.
+    /// Reports that the current claim is false in the documented case `excuse`, which counts only in runs that admit it.
     pub fn violated_with(&mut self, excuse: &'static str, detail: impl FnOnce() -> Vec<String>) {
         self.found(Some(excuse), detail);
     }
 
-    /// The claim that observes looks at something that could break it. An `always` claim that never says this in a sweep has shown
+    /// Reports that the current claim judges something that could break it. An `always` claim that never reports this in a sweep has shown
     /// nothing by holding.
     pub fn exercised(&mut self) {
-        // What an older version does shows nothing of this one.
+        // The behaviour of an older version shows nothing about this one.
         if !self.unsettled.contains(&self.at) {
             let judged = &mut self.judged[self.current];
             *judged = judged.saturating_add(1);
         }
     }
 
-    /// What the claim that observes waits for must have happened by `at`: its `overdue` is asked before the first event later than that, or
-    /// when the run ends, unless it ends before.
+    /// Sets a deadline for what the current claim waits for: its `overdue` is called before the first event later than `at`, or at the end
+    /// of the run, unless the run ends before `at`.
     pub fn expect_by(&mut self, at: SimTime) {
         self.due.push(Reverse((at, self.current)));
     }
 
-    /// The next claim that waits for something that must have happened before `now`, or, at the end of the run, by then.
+    /// Takes the next claim with a deadline before `now`, or, at the end of the run, at `now`.
     pub fn next_due(&mut self, now: SimTime, at_the_end: bool) -> Option<(SimTime, usize)> {
         let Reverse((at, claim)) = *self.due.peek()?;
         (at < now || (at_the_end && at == now)).then(|| {
@@ -99,12 +99,12 @@ impl Findings {
         }
     }
 
-    /// For the test of one claim.
+    /// Findings for the test of one claim.
     pub fn of_one_claim() -> Self {
         Self { kept: vec![[0; 2]], held: vec![false], judged: vec![0], ..Self::default() }
     }
 
-    /// What the last violation tells.
+    /// The detail of the last violation.
     pub fn last_detail(&self) -> Vec<String> {
         self.violations.last().map(|(_, found)| found.detail.clone()).unwrap_or_default()
     }
@@ -114,15 +114,15 @@ impl Findings {
         self.violations.iter().map(|(_, found)| found.excuse).collect()
     }
 
-    /// The claim that observes holds now: only for `sometimes` and `reachable`.
+    /// Reports that the current claim holds now: only for `sometimes` and `reachable`.
     pub fn held(&mut self) {
         self.held[self.current] = true;
     }
 }
 
-/// A line in which long hexadecimal numbers, such as the IDs of sandboxes, are cut after their first digits.
+/// A line with long hexadecimal numbers, such as the IDs of sandboxes, cut after their first digits.
 fn readable(line: &str) -> String {
-    /// More digits say nothing to a person.
+    /// The digits that are kept; more say nothing to a reader.
     const DIGITS: usize = 8;
     let mut text = String::with_capacity(line.len());
     let mut rest = line;

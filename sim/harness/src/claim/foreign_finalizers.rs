@@ -1,4 +1,4 @@
-//! Finalizers of other controllers, which are not the system's to take off.
+//! The claim about finalizers of other controllers, which the system must not remove.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use kube_sim::trace::{EventKind, Interest};
 
 use super::{Claim, Context, observing};
 
-/// Nobody takes a finalizer of the fault `foreign-finalizer` off an object but the controller that put it on (K012). Judged at each write
-/// of another process to an object that has it.
+/// Only the controller that added a finalizer of the fault `foreign-finalizer` removes it from an object (K012). Judged at each write of
+/// another process to an object that has it.
 pub(super) fn foreign_finalizers_stay(context: &Context<'_>) -> Box<dyn Claim> {
     let rt = context.rt.clone();
     named(move |process| rt.process_name(process))
 }
 
-/// The claim, with the names of processes.
+/// The claim, with the names of processes from `name`.
 fn named(name: impl Fn(ProcessId) -> Arc<str> + Send + 'static) -> Box<dyn Claim> {
-    // By finalizer: each controller has one of its own, for all objects.
+    // By finalizer: each controller has its own, for all objects.
     let mut put_by: BTreeMap<String, ProcessId> = BTreeMap::new();
     observing(Interest::COMMIT, move |event, findings| {
         let EventKind::Commit { client, key, before, after, .. } = event.kind else { return };
@@ -62,10 +62,10 @@ mod tests {
         Arc::new(ConfigMap { metadata: ObjectMeta { finalizers, ..ObjectMeta::default() }, ..ConfigMap::default() })
     }
 
-    /// Who writes, and which finalizers the object has before and after it, if it is still there.
+    /// A write: its process, and the finalizers of the object before and after it (`None` = it is gone).
     type Write<'a> = (u32, &'a [&'a str], Option<&'a [&'a str]>);
 
-    /// How often these writes violate the claim.
+    /// The number of violations of the claim by these writes.
     fn violations(writes: &[Write<'_>]) -> usize {
         let mut claim = named(|process| process.0.to_string().into());
         let mut findings = Findings::of_one_claim();

@@ -1,4 +1,4 @@
-//! Claims that share a view: what is known of their system is worked out once for each event.
+//! Claims that share a view: the state of their system is derived once for each event.
 
 use std::any::Any;
 
@@ -9,7 +9,7 @@ use sim_config::time::SimTime;
 
 use super::{Context, Findings};
 
-/// How the claims of a group come together.
+/// The definition of a group of claims.
 pub struct GroupDef {
     /// Its name, unique among groups.
     pub name: &'static str,
@@ -21,37 +21,37 @@ pub struct GroupDef {
 ///
 /// Each claim has a number among all claims of the run. The group sets it in the findings ([`Findings::asks`]) before it asks the claim.
 pub trait Group: Send {
-    /// Which events the view has to see.
+    /// The events that the view needs.
     fn interest(&self) -> Interest;
 
-    /// Takes in a claim with this number, as [`Make::Grouped`](super::Make::Grouped) made it.
+    /// Adds the claim with this number, as [`Make::Grouped`](super::Make::Grouped) made it.
     fn add(&mut self, number: usize, claim: Box<dyn Any + Send>);
 
-    /// Whether [`begin`](Self::begin) is told what there is when the run begins.
+    /// Whether [`begin`](Self::begin) needs the objects that exist when the run begins.
     fn wants_beginning(&self) -> bool {
         false
     }
 
-    /// This object is there when the run begins.
+    /// Takes an object that exists when the run begins.
     fn begin(&mut self, kind: KindId, object: &Obj) {
         let _ = (kind, object);
     }
 
-    /// Something happened: the view takes it in, and the claims that look at it are asked in order of their numbers.
+    /// Updates the view with an event, and asks the claims that look at it in the order of their numbers.
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings);
 
-    /// Time has passed without events.
+    /// Advances the time without an event.
     fn tick(&mut self, now: SimTime) {
         let _ = now;
     }
 
-    /// See [`Claim::overdue`](super::Claim::overdue). `number`: which claim.
+    /// See [`Claim::overdue`](super::Claim::overdue); `number` is that of the claim.
     fn overdue(&mut self, number: usize, at: SimTime, findings: &mut Findings);
 
-    /// See [`Claim::pending`](super::Claim::pending). `number`: which claim.
+    /// See [`Claim::pending`](super::Claim::pending); `number` is that of the claim.
     fn pending(&self, number: usize) -> Option<String>;
 
-    /// See [`Claim::awaits`](super::Claim::awaits). `number`: which claim.
+    /// See [`Claim::awaits`](super::Claim::awaits); `number` is that of the claim.
     fn awaits(&self, number: usize) -> bool {
         self.pending(number).is_some()
     }

@@ -1,4 +1,4 @@
-//! Leader election: nobody takes a lease that is held.
+//! Leader election: no candidate takes a lease that is held.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use kube_sim::trace::{EventKind, Interest};
 
 use super::{Claim, Context, observing};
 
-/// Nobody makes himself the holder of a lease before he may have seen it for as long as it lasts, by his own clock, without a renewal,
-/// unless its holder has given it back (K §4.6).
+/// No candidate takes over a lease before it can have seen it for the lease duration, by its own clock, without a renewal, unless the
+/// holder has released it (K §4.6).
 ///
-/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. It does
-/// not see leases that somebody has written who is neither the holder nor becomes it: such a write can bring back what a candidate saw
-/// before.
+/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. Leases
+/// that were ever written by a process that neither held them nor thereby became the holder are not judged: such a write can bring back
+/// what a candidate saw before.
 pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
     let (rt, lease) = (context.rt.clone(), context.registry.id::<Lease>());
     let mut leases: BTreeMap<ObjectKey, Seen> = BTreeMap::new();
@@ -49,30 +49,30 @@ pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
     })
 }
 
-/// What is known of a lease.
+/// The history of a lease.
 #[derive(Default)]
 struct Seen {
-    /// What the clock of each candidate shows when it may first have seen the lease as it is now: when that was written, or when the
-    /// candidate first asked for it, whichever is later.
+    /// The reading of each candidate's clock when it may first have seen the present state of the lease: when that was written, or when the
+    /// candidate first asked for the lease, whichever is later.
     since: BTreeMap<ProcessId, Duration>,
-    /// Who has made himself the holder.
+    /// The process that became the holder.
     holder: Option<ProcessId>,
     by_hand: bool,
 }
 
 impl Seen {
-    /// A process asks for the lease.
+    /// Notes that a process asks for the lease.
     fn asked(&mut self, candidate: ProcessId, now: Duration) {
         self.since.entry(candidate).or_insert(now);
     }
 
-    /// For how long a candidate may have seen what it takes from somebody else; `None` = it does not.
+    /// The time for which `taker` may have seen the lease that it takes from another holder; `None` = it does not take it.
     fn waited(&self, taker: ProcessId, was: &LeaseSpec, is: &LeaseSpec, now: Duration) -> Option<Duration> {
         let (old, new, seen) = (holder(was)?, holder(is)?, self.since.get(&taker)?);
         (old != new).then(|| now.saturating_sub(*seen))
     }
 
-    /// Whether somebody else than its holder has ever written the lease who did not become the holder by that.
+    /// Whether the lease was ever written by a process that neither held it nor thereby became the holder.
     fn is_by_hand(&mut self, writer: ProcessId, was: &LeaseSpec, is: &LeaseSpec) -> bool {
         if holder(was) != holder(is) {
             self.holder = holder(is).map(|_| writer);
@@ -82,7 +82,7 @@ impl Seen {
         self.by_hand
     }
 
-    /// The lease was written: by nobody's clock has anybody seen it before now.
+    /// Notes that the lease was written: no candidate has seen its present state before now.
     fn written(&mut self, clock: impl Fn(ProcessId) -> Duration) {
         self.since.iter_mut().for_each(|(candidate, seen)| *seen = clock(*candidate));
     }
@@ -92,7 +92,7 @@ fn spec(object: &Obj) -> LeaseSpec {
     object.as_any().downcast_ref::<Lease>().and_then(|lease| lease.spec.clone()).unwrap_or_default()
 }
 
-/// Who holds the lease; `None` = nobody.
+/// The holder of the lease; `None` = nobody.
 fn holder(spec: &LeaseSpec) -> Option<&str> {
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }

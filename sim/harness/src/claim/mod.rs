@@ -1,7 +1,7 @@
-//! Claims: what must be true of a run, checked at the event that could break it.
+//! Claims: properties of a run, checked at the event that could break them.
 //!
-//! A claim observes typed events and never reaches into an actor. To add one: a row in a table of `catalogue` and a type that
-//! implements [`Claim`] in its own file. The claims of a system can share a view of it: see [`group`].
+//! A claim observes typed events and never reaches into an actor. To add one: a row in a table of `catalogue` and a type that implements
+//! [`Claim`] in its own file. The claims of a system can share a view of it: see [`group`].
 
 pub mod basic;
 mod budget;
@@ -33,19 +33,18 @@ pub use closure::{awaiting, observing};
 pub use findings::Findings;
 pub use group::{Group, GroupDef};
 
-/// What a claim can do.
+/// A claim that observes events.
 pub trait Claim: Send {
-    /// Which events it wants to see.
+    /// The events that it observes.
     fn interest(&self) -> Interest;
 
-    /// Takes in an event of a kind that it wants to see, and tells `findings` what follows from it.
+    /// Observes an event of one of these kinds, and reports to `findings`.
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings);
 
-    /// The time has come by which something must have happened, as the claim had said by [`Findings::expect_by`]. What happened until
-    /// then was observed.
+    /// Judges a deadline that the claim set by [`Findings::expect_by`]. All events until then were observed.
     fn overdue(&mut self, _at: SimTime, _findings: &mut Findings) {}
 
-    /// Only for `eventually`: what is still missing; `None` = it holds now.
+    /// Only for `eventually`: the thing that is still missing; `None` = the claim holds now.
     fn pending(&self) -> Option<String> {
         None
     }
@@ -56,7 +55,7 @@ pub trait Claim: Send {
     }
 }
 
-/// What a claim may know when it is made.
+/// The information from which a claim is made.
 pub struct Context<'a> {
     /// The runtime, for names and clocks.
     pub rt: &'a Rt,
@@ -64,12 +63,12 @@ pub struct Context<'a> {
     pub plan: &'a Plan,
     /// The types that the cluster serves.
     pub registry: &'a Registry,
-    /// What is not waited for.
+    /// The pods and nodes that are not waited for.
     pub out_of_reach: OutOfReach,
 }
 
 impl<'a> Context<'a> {
-    /// The operations of the plan, but for those of actors that nobody waits for.
+    /// The operations of the plan, without those of actors that are not waited for.
     pub fn awaited_ops<O: Operation>(&self) -> impl Iterator<Item = &'a O> {
         let ops = self.plan.op.iter().filter(|op| !self.out_of_reach.names.contains(&op.common.actor));
         ops.filter_map(|op| op.kind.get())
@@ -83,36 +82,36 @@ pub struct ClaimDef {
     pub name: &'static str,
     /// Whether it must always hold, come true eventually, or be seen in one run of many.
     pub kind: Kind,
-    /// What it says, in a sentence.
+    /// The claim itself, in a sentence.
     pub about: &'static str,
-    /// The property of the reference that it stands for.
+    /// The property of the reference that it checks.
     pub reference: Option<&'static str>,
-    /// How it is made.
+    /// The constructor of the claim.
     pub make: Make,
 }
 
 impl ClaimDef {
-    /// A claim of this kind that sees events.
+    /// A claim of this kind that observes events.
     pub const fn new(kind: Kind, name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
         Self { name, kind, about, reference: None, make: Make::Events(make) }
     }
 
-    /// What must be true at every moment.
+    /// A claim that must hold at every moment.
     pub const fn always(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
         Self::new(Kind::Always, name, about, make)
     }
 
-    /// What must come true, and stay so, once faults are over.
+    /// A claim that must come true, and stay so, once faults are over.
     pub const fn eventually(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
         Self::new(Kind::Eventually, name, about, make)
     }
 
-    /// What must be seen in one run of many.
+    /// A claim that must hold in one run of many.
     pub const fn sometimes(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
         Self::new(Kind::Sometimes, name, about, make)
     }
 
-    /// The same with the property of the reference that it stands for.
+    /// The same claim with the property of the reference that it checks.
     #[must_use]
     pub const fn citing(mut self, property: &'static str) -> Self {
         self.reference = Some(property);
@@ -120,13 +119,12 @@ impl ClaimDef {
     }
 }
 
-/// How a claim is made.
+/// The constructor of a claim.
 #[derive(Clone, Copy)]
 pub enum Make {
-    /// One that sees events.
+    /// A claim that observes events.
     Events(fn(&Context<'_>) -> Box<dyn Claim>),
-    /// One that shares with the other claims of a group what is known of their system. The box holds what [`Group::add`] of that group
-    /// takes.
+    /// A claim that shares the view of a group. The box holds what [`Group::add`] of that group takes.
     Grouped(&'static GroupDef, fn() -> Box<dyn Any + Send>),
 }
 
@@ -139,7 +137,7 @@ pub struct ClaimSuite {
     pub claims: &'static [ClaimDef],
 }
 
-/// What the claims do, by suite, in the order in which they are listed.
+/// The claims with their code, by suite, in the order in which they are listed.
 pub(crate) static SUITES: Registered<Vec<ClaimSuite>> = Registered::new();
 
 /// The claim with this name.

@@ -1,6 +1,6 @@
-//! Named deviations: what the system under test can be told to do differently, one switch each.
+//! Named deviations: switches that make the system under test behave differently, one each.
 //!
-//! A deviation shows that the claims find what they are there for, and lets upstream's behaviour be run as it is.
+//! A deviation shows that the claims find the bugs that they are made for, or lets upstream's behaviour run unchanged.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ use sim_config::nearest;
 
 use crate::registered::Registered;
 
-/// What the systems can be told to do differently, in the order in which it is listed.
+/// The deviations of all systems, in the order in which they are listed.
 pub(crate) static DEVIATIONS: Registered<Vec<Deviation>> = Registered::new();
 
-/// One thing that a system under test can be told to do differently: a planted bug, or a hazard that upstream has.
+/// A switch of a system under test: a planted bug, or a hazard that upstream has.
 #[derive(Clone, Copy, Debug)]
 pub struct Deviation {
     /// The name in files and on the command line, unique among all systems.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     pub about: &'static str,
     /// Whether upstream behaves like this.
     pub upstream: bool,
-    /// How it is found.
+    /// The way in which it is found.
     pub how: How,
 }
 
@@ -35,16 +35,16 @@ impl Deviation {
     }
 }
 
-/// How a deviation is found.
+/// The way in which a deviation is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// A claim is violated.
     Claim,
-    /// A process panics, which no run may have.
+    /// A process panics, which no run allows.
     Crash,
-    /// A number that runs measure differs, while no claim is violated.
+    /// A measured number differs, while no claim is violated.
     Figure,
-    /// By itself nothing is wrong with it; it belongs to the control group.
+    /// Nothing is wrong with it alone; it belongs to the control group.
     Control,
     /// It does no harm that a claim could see by itself: tests of the code compare both behaviours.
     Test,
@@ -72,8 +72,8 @@ impl fmt::Display for How {
     }
 }
 
-/// The rows of the switches of a policy: each by name and by whether upstream behaves like it. `abouts` says what each does, `otherwise`
-/// how those are found that no claim finds. Panics if a switch has no sentence.
+/// The deviations of a policy's switches, which are given by name and by whether upstream behaves like them. `abouts` has a sentence for
+/// each; `otherwise` says how those are found that no claim finds. Panics if a switch has no sentence.
 pub fn rows_of(
     switches: impl Iterator<Item = (&'static str, bool)>,
     abouts: &[(&str, &'static str)],
@@ -88,14 +88,14 @@ pub fn rows_of(
     switches.map(row).collect()
 }
 
-/// Which behaviour of the systems under test runs.
+/// The behaviour of the systems under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Every known hazard mended.
+    /// Every known hazard is fixed.
     #[value(help = None)]
     Hardened,
-    /// As upstream is today.
+    /// The behaviour of upstream today.
     #[value(help = None)]
     Upstream,
 }
@@ -126,7 +126,7 @@ impl DeviationName {
         DEVIATIONS.get().iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
     }
 
-    /// What may have been meant by a name that is none.
+    /// A hint for a name that no deviation has: what may have been meant.
     pub fn advice(name: &str) -> String {
         let known = DEVIATIONS.get().iter().map(|deviation| deviation.name);
         format!("the nearest is `{}`, and `{} list mutations` shows all", nearest(name, known), program())

@@ -21,12 +21,12 @@ use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 use crate::world::Outcome;
 
-/// How long a process that crashed is down.
+/// The downtime of a process that crashed.
 const DOWN: Span = Span::secs(1);
 
-/// A place to crash.
+/// A crash before or after the commit of one write.
 struct Point {
-    /// The seed of the plan that it is in.
+    /// The seed of its plan.
     seed: u64,
     process: String,
     nth: u32,
@@ -40,7 +40,7 @@ impl Point {
         format!("{} crashes {when} the commit of its write {}", self.process, self.nth)
     }
 
-    /// What its plan's file is called.
+    /// The name of its plan's file.
     fn file(&self) -> String {
         let when = if self.after_commit { "after" } else { "before" };
         format!("{}-{}-{}-{}-{when}.toml", self.plan.scenario, self.seed, self.process, self.nth)
@@ -62,7 +62,7 @@ pub(super) fn sweep(
     progress: &dyn Progress,
 ) -> (ScenarioResult, Vec<Disturbed>) {
     let began = Instant::now();
-    // One plan need not show what a whole sweep does.
+    // One plan need not show everything that a whole sweep must.
     result.sometimes.clear();
     let mut points = Vec::new();
     let mut processes: Vec<ProcessPoints> = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn sweep(
         }
         record_of(&point.plan, number, outcome, |record| result.add(record));
     }
-    // What was counted by the number of the point is told by the seed of its plan.
+    // Failures were counted by the number of the point; they are reported with the seed of its plan.
     let mut failing = Vec::new();
     for failure in &mut result.failures {
         let point = &points[failure.seed as usize];

@@ -1,4 +1,4 @@
-//! Plans that are one plan with some faults more: run on several threads, and written down if they fail.
+//! Variants of one plan with additional faults: run on several threads, and written to files if they fail.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::system::RunOptions;
 /// A plan that failed.
 pub(super) struct Disturbed {
     pub plan: Plan,
-    /// What its file is called.
+    /// The name of its file.
     pub file: String,
 }
 
-/// What each of `total` runs gave, in their order; `None` = time was up.
+/// The results of `total` runs, in their order; `None` = time was up.
 pub(super) fn in_parallel<T: Send>(
     total: usize,
     stage: &str,
@@ -65,7 +65,7 @@ pub(super) fn on_workers<T: Send>(
     outcomes.into_inner()
 }
 
-/// Writes the plans of the listed failures and has the first of each claim explained.
+/// Writes the plans of the listed failures and has the first failure of each claim explained.
 pub(super) fn write_failures(
     result: &mut ScenarioResult,
     failing: Vec<Disturbed>,

@@ -1,4 +1,4 @@
-//! From scenario files, and what is to be different about them, to scenarios that can run.
+//! Loads scenario files, with changes, as scenarios that can run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::system::systems;
 use crate::workload::{Adoption, InvalidValue, Misnamed};
 use crate::world::Stage;
 
-/// Which scenarios are wanted, and what is to be different about them. The default leaves every scenario as its file says.
+/// The selected scenarios, and the changes to them. The default leaves every scenario as in its file.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// Scenario files, or folders of them.
@@ -24,20 +24,20 @@ pub struct LoadOptions {
     pub variant: Option<String>,
     /// Values that replace those of the files.
     pub set: Vec<Setting>,
-    /// Manifests whose objects take the place of the cluster that a scenario describes; none = the scenario's own.
+    /// Manifests whose objects replace the cluster that a scenario describes; empty = the scenario's own.
     pub manifests: Vec<PathBuf>,
-    /// How the systems under test are to deviate.
+    /// Changes of the deviations of the systems under test.
     pub deviations: DeviationChange,
 }
 
-/// A change of the deviations that are switched on: first the profile, then what is added, then what is left out.
+/// A change of the active deviations: first the profile, then additions, then removals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviationChange {
-    /// The deviations of upstream, all of them or none; `None` = those that are switched on stay.
+    /// All deviations of upstream, or none; `None` = the active ones stay.
     pub profile: Option<Profile>,
-    /// What is switched on besides.
+    /// Deviations that are switched on as well.
     pub add: Vec<DeviationName>,
-    /// What is switched off.
+    /// Deviations that are switched off.
     pub without: Vec<DeviationName>,
 }
 
@@ -57,7 +57,7 @@ impl DeviationChange {
         active.dedup();
     }
 
-    /// Changes a scenario. Without what it is there to find, a negative scenario is one that must hold.
+    /// Changes a scenario. A negative scenario without the mutation that it is meant to find must hold.
     fn apply_to(&self, scenario: &mut Scenario) {
         let had_some = !scenario.deviations.is_empty();
         self.apply(&mut scenario.deviations);
@@ -70,15 +70,15 @@ impl DeviationChange {
 /// A scenario that can run.
 #[derive(Clone)]
 pub struct Ready {
-    /// The file that it was read from, as it was named.
+    /// The path of its file, as the user gave it.
     pub file: String,
     /// The scenario, whose workload knows the objects of the stage.
     pub scenario: Scenario,
     /// The objects that exist at the beginning of each run.
     pub stage: Stage,
-    /// Whether it runs on a cluster that was brought ([`LoadOptions::manifests`]), which need not hold what its claims are about.
+    /// Whether it runs on a cluster from manifests ([`LoadOptions::manifests`]), which may lack the objects that its claims are about.
     pub brought: bool,
-    /// The behaviour that was asked for; `None` = that of the file.
+    /// The profile that was asked for; `None` = that of the file.
     pub profile: Option<Profile>,
 }
 
@@ -86,7 +86,7 @@ impl Ready {
     /// A scenario of `file` in its own cluster.
     ///
     /// # Errors
-    /// Everything that is wrong with its manifests.
+    /// Returns all problems of its manifests.
     pub fn new(file: &str, mut scenario: Scenario) -> Result<Self, Problems> {
         let stage = stage(&scenario.cluster.manifests)?;
         scenario.workload.draft_mut().adopt(&stage.objects);
@@ -94,10 +94,10 @@ impl Ready {
     }
 }
 
-/// Reads scenarios. None of them has the name of another: plans of failing seeds are called after their scenario.
+/// Reads scenarios. No two of them have the same name: plans of failing seeds are named after their scenario.
 ///
 /// # Errors
-/// Everything that is wrong with files and manifests; no scenario has the name that is wanted.
+/// Returns all problems of files and manifests; fails if no scenario has the requested name.
 pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
     let files = scenario::find(&options.scenarios)?;
     let manifests: Vec<String> = options.manifests.iter().map(|path| path.display().to_string()).collect();
@@ -147,7 +147,7 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
     Ok(problems.or(ready)?)
 }
 
-/// What is wrong with several manifests together, at the beginning of each: nobody knows which of them was meant to be another.
+/// A problem of several manifests together, located at the beginning of each, since any of them may be the wrong one.
 fn of_each(manifests: &[String], wrong: &str, right: &str) -> Vec<Problem> {
     let of = |name: &String| match Path::new(name).is_dir() {
         // A folder has no lines.
@@ -157,7 +157,7 @@ fn of_each(manifests: &[String], wrong: &str, right: &str) -> Vec<Problem> {
     manifests.iter().map(of).collect()
 }
 
-/// That a scenario is called as another one is, at its name.
+/// The problem that another scenario has the same name, located at the name.
 fn same_name(file: &str, name: &str) -> Problem {
     let (wrong, right) = (format!("another scenario is called `{name}`, too"), "a name of its own");
     match input_toml::text(Path::new(file)) {
@@ -166,10 +166,10 @@ fn same_name(file: &str, name: &str) -> Problem {
     }
 }
 
-/// The scenarios that one file stands for and that are `wanted`, each in its own cluster.
+/// The scenarios of a file that are `wanted`, each in its own cluster.
 ///
 /// # Errors
-/// Everything that is wrong with the file and its manifests.
+/// Returns all problems of the file and its manifests.
 pub fn variants(file: &Path, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<Ready>, Problems> {
     let open = ScenarioFile::open(file, &[])?;
     let settled = open.settle(open.read(wanted)?, stage_of)?;
@@ -179,7 +179,7 @@ pub fn variants(file: &Path, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<R
 /// The text of a scenario file, in which problems are located.
 struct ScenarioFile<'a> {
     path: &'a Path,
-    /// What it is called in problems.
+    /// Its name in problems.
     title: String,
     text: String,
     settings: &'a [Setting],
@@ -192,15 +192,15 @@ impl<'a> ScenarioFile<'a> {
         Ok(Self { path, title, text, settings })
     }
 
-    /// Its path as it was named.
+    /// The path of the file, as the user gave it.
     fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// Each scenario that it stands for and that is `wanted`, with the source of its problems.
+    /// The scenarios of the file that are `wanted`, each with the source of its problems.
     ///
     /// # Errors
-    /// Everything that is wrong with the file, also with what is not wanted.
+    /// Returns all problems of the file, including those of scenarios that are not wanted.
     fn read(&self, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<(Source<'_>, Scenario)>, Problems> {
         let source = Source::new(&self.title, &self.text);
         let mut own = Scenario::parse_each(self.path, source, |_| true)?;
@@ -208,15 +208,15 @@ impl<'a> ScenarioFile<'a> {
             own.retain(|(_, one)| wanted(one));
             return Ok(own);
         }
-        // The file itself was right before anything in it is replaced: a setting must not hide what is wrong with it. And it need only suit
-        // what is wanted.
+        // The file must be correct before anything in it is replaced: a setting must not hide a problem of the file. And the setting need
+        // only suit the wanted scenarios.
         Scenario::parse_each(self.path, source.with(self.settings), |number| own.get(number).is_some_and(|(_, one)| wanted(one)))
     }
 
-    /// These scenarios, each in the cluster that `stage` says, and what its workload found there.
+    /// These scenarios, each in the cluster from `stage`, with the adoption of its workload.
     ///
     /// # Errors
-    /// What is wrong with their manifests; operations that name what nothing can be called there.
+    /// Returns problems of their manifests, and operations with names that nothing there can have.
     fn settle(
         &self,
         scenarios: Vec<(Source<'_>, Scenario)>,
@@ -246,7 +246,7 @@ fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
 /// The objects of the manifests of a plan.
 ///
 /// # Errors
-/// Everything that is wrong with them; they hold something else than when the plan was recorded.
+/// Returns all problems of the manifests; fails if they changed since the plan was recorded.
 pub fn stage_of_plan(plan: &Plan) -> Result<Stage, Problems> {
     let stage = stage(&plan.cluster.manifests)?;
     match plan.manifests_recorded() {
@@ -261,10 +261,10 @@ pub fn stage_of_plan(plan: &Plan) -> Result<Stage, Problems> {
     }
 }
 
-/// The objects of manifests, as those that exist at the beginning of a run. What the cluster does not serve is left out.
+/// The objects of manifests, as those that exist at the beginning of a run. Objects of types that the cluster does not serve are left out.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// Returns all problems of the manifests.
 pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let paths: Vec<PathBuf> = manifests.iter().map(PathBuf::from).collect();
     let registry = registry();
@@ -276,7 +276,7 @@ pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
         for system in systems().iter() {
             problems.collect(system.check_manifest(&manifest));
         }
-        // What the cluster does not serve is left out; `check` names it.
+        // Types that the cluster does not serve are left out; `check` names them.
         if let Some(kind) = registry.find(&manifest.api_version, &manifest.kind)
             && let Some((object, _)) = problems.collect((registry.get(kind).decode)(&manifest))
         {

@@ -1,11 +1,11 @@
-//! The harness: scenarios loaded, swept, shrunk and replayed, without a command line.
+//! The harness without a command line: loads, sweeps, shrinks and replays scenarios.
 //!
 //! ```text
 //!  files ── load ──► Ready ── sweep ──► verdict, plans of failing seeds ─┬─ replay ──► events, causes, objects
 //!                                                                       └─ shrink ──► a smaller plan, and what it needs
 //! ```
-//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`HuntOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a
-//! [`Progress`] how far it is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
+//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`HuntOptions`], [`ShrinkOptions`], [`ReplayOptions`]), reports to a
+//! [`Progress`], returns records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
 
 pub mod crash_points;
 mod disturbed;
@@ -34,7 +34,7 @@ pub use thread_pool::STACK_BYTES;
 
 pub use crate::error::{Error, HarnessBug};
 
-/// Which build of the program this is: digests are comparable within one build, whatever its profile or machine.
+/// The build of the program: digests are comparable within one build, whatever its profile or machine.
 pub fn build() -> &'static str {
     crate::system::systems().build()
 }

@@ -1,10 +1,10 @@
-//! Files that are whole whenever somebody looks.
+//! Files that are complete whenever they are read.
 //!
 //! ```text
 //!  a file     ──► written aside, in the same folder ──► renamed: the former file or the new one, never half of either
 //!  a journal  ──► rows are appended in one piece; a process that is told to end waits for the piece
 //! ```
-//! A process that ends at once calls [`settle`] first, which takes away what was written aside and is not finished.
+//! A process that exits early calls [`settle`] first, which removes temporary files that are not finished.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
@@ -15,22 +15,22 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tempfile::{Builder, NamedTempFile};
 
-/// The files that are written aside and not finished. Whoever holds it changes files: renames one, or appends to one.
+/// The temporary files that are not finished. The lock is held while a file is renamed or appended to.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// How the names of files that are written aside begin and end.
+/// The prefix and suffix of temporary file names.
 const ASIDE: [&str; 2] = [".ipam-sim-", ".part"];
 
-/// Nobody writes a file aside for as long: what is older was left by a process that was killed.
+/// The age at which a temporary file counts as left behind by a killed process: no write takes that long.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
-/// How long [`settle`] waits for a piece that is being written: longer than any takes on a disk that answers.
+/// The time that [`settle`] waits for a write in progress: more than any takes on a disk that responds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Writes a file as a whole; its folder is made if it is not there. A device or a pipe is written to as it is.
+/// Writes a file as a whole, and creates its folder if necessary. A device or a pipe is written to directly.
 ///
 /// # Errors
-/// The operating system refuses; then the former file is still there.
+/// Fails if the operating system refuses; then the former file is still there.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     if is_special(path) {
         return File::options().write(true).open(path)?.write_all(bytes.as_ref());
@@ -40,13 +40,13 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     file.finish()
 }
 
-/// Whether the name is that of a file that is written aside.
+/// Whether the name is that of a temporary file.
 pub fn is_aside(name: &str) -> bool {
     let [prefix, suffix] = ASIDE;
     name.starts_with(prefix) && name.ends_with(suffix)
 }
 
-/// Removes what processes that were killed left in a folder, as far as the operating system lets it.
+/// Removes temporary files that killed processes left in a folder, as far as the operating system permits.
 pub fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_aside)) {
         let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|modified| modified.elapsed().unwrap_or_default());
@@ -59,14 +59,14 @@ pub fn remove_abandoned(folder: &Path) {
 /// Appends to a journal in one piece, as far as the disk allows.
 ///
 /// # Errors
-/// The operating system refuses. A part may have been written.
+/// Fails if the operating system refuses. A part may have been written.
 pub fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let _whole = UNFINISHED.lock();
     file.write_all(bytes)
 }
 
-/// Makes an end of writing before the process ends at once: waits for a piece that is under way, and takes away what is not finished. While
-/// the guard lives, nothing more is written. `None`: a disk does not answer, and nobody waits for it.
+/// Ends all writing before the process exits early: waits for a write in progress, and removes temporary files that are not finished. While
+/// the guard lives, nothing more is written. `None` = the disk did not respond in time.
 pub fn settle() -> Option<Settled> {
     let mut unfinished = UNFINISHED.try_lock_for(PATIENCE)?;
     for path in std::mem::take(&mut *unfinished) {
@@ -75,22 +75,22 @@ pub fn settle() -> Option<Settled> {
     Some(Settled(unfinished))
 }
 
-/// Nothing is written while this lives.
+/// A guard that prevents all writing while it lives.
 pub struct Settled(#[expect(dead_code, reason = "holding it is its purpose")] MutexGuard<'static, BTreeSet<PathBuf>>);
 
-/// A file that is being written beside the place where it will be.
+/// A temporary file beside its target.
 pub struct Aside {
     file: BufWriter<NamedTempFile>,
     target: PathBuf,
 }
 
 impl Aside {
-    /// Begins a file that will be at `path`; its folder is made if it is not there.
+    /// Begins a temporary file for `path`, and creates its folder if necessary.
     ///
     /// # Errors
-    /// The folder cannot be made, or nothing can be written in it.
+    /// Fails if the folder cannot be created, or is not writable.
     pub fn create(path: &Path) -> io::Result<Self> {
-        // A link goes on leading to the file that it led to.
+        // A symbolic link stays one: the file that it leads to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -114,10 +114,10 @@ impl Aside {
         Ok(Self { file: BufWriter::new(file), target })
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its target.
     ///
     /// # Errors
-    /// The operating system refuses; then the former file is still there.
+    /// Fails if the operating system refuses; then the former file is still there.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         let mut unfinished = UNFINISHED.lock();
@@ -137,13 +137,13 @@ impl Write for Aside {
     }
 }
 
-/// What cannot be renamed over: a device, a pipe, a stream of the process.
+/// Whether a file cannot be replaced by renaming: a device, a pipe, a stream of the process.
 pub fn is_special(path: &Path) -> bool {
     let of_the_system = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     of_the_system || fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
 }
 
-/// The permissions of a new file, of which the process's mask takes away what it does; others than those of a temporary file.
+/// The permissions of a new file, subject to the process's umask, instead of those of a temporary file.
 #[cfg(unix)]
 fn usual() -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;

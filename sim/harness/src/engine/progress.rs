@@ -1,4 +1,4 @@
-//! How far the harness is, for those who look on, and whether it should stop.
+//! The progress of the harness, for observers that may ask it to stop.
 //!
 //! ```text
 //! worker 1 ──► WorkerCounter ─┐
@@ -9,27 +9,27 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Looks on while the harness works, and may ask it to stop.
+/// Observes the harness while it works, and may ask it to stop.
 pub trait Progress: Sync {
-    /// A stage begins, such as the sweep of a scenario: `total` runs, if their number is known. Gives one counter to each worker.
+    /// Begins a stage, such as the sweep of a scenario: `total` runs, if their number is known. Returns one counter for each worker.
     fn begin(&self, stage: &str, unit: Unit, total: Option<u64>, workers: usize) -> Vec<Arc<WorkerCounter>>;
 
-    /// How far the stage is, in words.
+    /// Reports the progress of the stage, in words.
     fn say(&self, text: String) {
         let _ = text;
     }
 
-    /// Whether to stop with what there is. Workers ask between two runs.
+    /// Whether to stop with the results so far. Workers ask between two runs.
     fn stop_requested(&self) -> bool;
 }
 
-/// What the runs of a stage are, and so whether it is bad that they fail.
+/// The kind of a stage's runs, which decides whether a failing run is bad news.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Seeds; one that violates a claim is bad news.
     #[default]
     Seeds,
-    /// Candidates for a smaller plan; one that still fails is what is looked for.
+    /// Candidates for a smaller plan; one that still fails is the goal.
     Candidates,
 }
 
@@ -42,7 +42,7 @@ pub struct WorkerCounter {
 }
 
 impl WorkerCounter {
-    /// One more run is done.
+    /// Counts one more run.
     pub fn count(&self, failed: bool) {
         self.done.fetch_add(1, Ordering::Relaxed);
         if failed {
@@ -50,18 +50,18 @@ impl WorkerCounter {
         }
     }
 
-    /// How many runs are done.
+    /// The number of finished runs.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// How many of them failed.
+    /// The number of finished runs that failed.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// Nobody looks on, and nobody stops the harness.
+/// No observer: nothing is reported, and the harness is never stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 

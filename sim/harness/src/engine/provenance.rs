@@ -1,4 +1,4 @@
-//! What the file of a plan says of where it comes from.
+//! The provenance that the file of a plan records.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::plan::Plan;
 /// The version of the program, as `--version` says it.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The provenance of a plan as it is run, with the command that runs it again. `profile`: what was asked for; `None` = what the plan
-/// amounts to.
+/// The provenance of a plan that is run, with the command that runs it again. `profile`: the requested one; `None` = the one that the
+/// plan's deviations amount to.
 pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenance {
     let profile = profile.unwrap_or_else(|| profile_of(plan));
     let of_profile: Vec<DeviationName> = if profile == Profile::Upstream { deviation::upstream().collect() } else { Vec::new() };
@@ -32,15 +32,15 @@ pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenan
     }
 }
 
-/// The provenance of a plan that was made smaller from another one, which `from_file` holds.
+/// The provenance of a plan that was shrunk from another one, which is in `from_file`.
 pub fn of_smaller(smaller: &Plan, from: &Plan, from_file: Option<String>, replay: String) -> Provenance {
     let known = from.recorded.as_ref().and_then(|recorded| recorded.provenance.clone());
     let Provenance { profile, mutations, without, .. } = known.unwrap_or_else(|| of_run(from, None, String::new()));
     Provenance { profile, mutations, without, shrunk_from: from_file, ..of_run(smaller, None, replay) }
 }
 
-/// The provenance that the file of a plan keeps, as far as it still says what runs; else that of the plan as it is. Version, build, command
-/// and faults are those of now.
+/// The recorded provenance of a plan, as long as the plan was not edited since; else a new one. Version, build, command and faults are
+/// always those of now.
 pub fn of_replay(plan: &Plan, replay: String) -> Provenance {
     let kept = plan.recorded.as_ref().filter(|recorded| recorded.plan.is_empty() || recorded.plan == plan.fingerprint());
     let now = of_run(plan, None, replay);
@@ -55,7 +55,7 @@ pub fn replay_of(file: &Path) -> String {
     replay_command(Some(&file.display().to_string()), "", 0)
 }
 
-/// Upstream's behaviour is what has every mutation that upstream has.
+/// The profile of a plan: `upstream` if it has every mutation of upstream.
 fn profile_of(plan: &Plan) -> Profile {
     let mut upstream = deviation::upstream().peekable();
     let is_there = upstream.peek().is_some();

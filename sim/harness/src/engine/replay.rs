@@ -1,5 +1,5 @@
-//! One plan run again and looked at closely: its events, what touched an object and why, the objects at the end, another plan's run beside
-//! it.
+//! Runs one plan again for a close look: its events, the events that touched an object with their causes, the objects at the end, the
+//! comparison with another plan's run.
 
 use std::ops::ControlFlow;
 
@@ -19,16 +19,16 @@ use crate::plan::{Checkpoint, Plan, Recorded};
 use crate::system::RunOptions;
 use crate::world::Outcome;
 
-/// What a replay keeps besides the verdict.
+/// The parts of a replay that are kept besides the verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplayOptions {
     /// Keep every event: without them there is nothing to [`Replay::tell`] and nothing to [`Replay::compare`].
     pub recording: bool,
     /// Keep every API object as it is at the end, for [`Replay::objects_yaml`].
     pub objects: bool,
-    /// The point in model time at which the run ends, if it comes before the end of the plan.
+    /// The model time at which the run ends, if it comes before the end of the plan.
     pub until: Option<SimTime>,
-    /// Whether another digest than the recorded one is nondeterminism even if another build recorded it, or the plan was edited.
+    /// Whether a digest other than the recorded one counts as nondeterminism even if another build recorded it, or the plan was edited.
     pub same_digest: bool,
 }
 
@@ -38,14 +38,14 @@ impl ReplayOptions {
     }
 }
 
-/// What is told of the events of a run.
+/// The selection of events that a replay tells.
 #[derive(Clone, Debug, Default)]
 pub struct Telling<'a> {
-    /// Every event, unless a subject is followed.
+    /// Whether to tell every event, unless a subject is followed.
     pub trace: bool,
-    /// What touched this subject, and why.
+    /// The subject to follow: the events that touched it, with their causes.
     pub follow: Option<&'a Subject>,
-    /// A timeline of the run; the text is the command that shows the run again.
+    /// The command that shows the run again, if a timeline is wanted.
     pub timeline: Option<String>,
 }
 
@@ -57,15 +57,15 @@ pub struct Replay {
     judged: Vec<(&'static str, bool)>,
     held: Vec<String>,
     recording: Option<(Vec<Record>, Narrator)>,
-    /// What came of it, and what was said of it since; without exit code.
+    /// The result of the run, with remarks that were added since; without exit code.
     pub report: ReplayReport,
 }
 
 impl Replay {
-    /// Runs a plan in the cluster of its manifests and holds it against the digest that its file recorded.
+    /// Runs a plan in the cluster of its manifests and compares its digest with the recorded one.
     ///
     /// # Errors
-    /// Its manifests are wrong, or the harness fails.
+    /// Fails if the manifests are wrong, or the harness fails.
     pub fn run(plan: Plan, options: ReplayOptions) -> Result<Self, Error> {
         let outcome = run(&plan, options)?;
         let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
@@ -89,7 +89,7 @@ impl Replay {
     /// Every object as YAML, as `kubectl get -o yaml` prints them; see [`ReplayOptions::objects`].
     ///
     /// # Errors
-    /// An object cannot be said in YAML.
+    /// Fails if an object cannot be written as YAML.
     pub fn objects_yaml(&self) -> Result<String, HarnessBug> {
         let mut text = String::new();
         for object in &self.objects {
@@ -99,10 +99,10 @@ impl Replay {
         Ok(text)
     }
 
-    /// Runs another plan, called `name`, and says in the report where the two runs part, and why; see [`ReplayOptions::recording`].
+    /// Runs another plan, called `name`, and reports where the two runs diverge, and why; see [`ReplayOptions::recording`].
     ///
     /// # Errors
-    /// The other plan's manifests are wrong, or the harness fails.
+    /// Fails if the other plan's manifests are wrong, or the harness fails.
     pub fn compare(&mut self, other: &Plan, name: String) -> Result<(), Error> {
         let outcome = run(other, self.options)?;
         let parting = self.recording.as_ref().zip(outcome.recording.as_ref()).and_then(|(this, other)| first_difference(this, other));
@@ -111,18 +111,18 @@ impl Replay {
         Ok(())
     }
 
-    /// Where the plan comes from; `replay` is the command that shows the run again.
+    /// The provenance of the plan; `replay` is the command that shows the run again.
     pub fn provenance(&self, replay: String) -> Provenance {
         provenance::of_replay(&self.plan, replay)
     }
 
-    /// What happened, as data; see [`ReplayOptions::recording`].
+    /// The history of the run, as data; see [`ReplayOptions::recording`].
     pub fn history(&self) -> Option<History> {
         let (records, narrator) = self.recording.as_ref()?;
         Some(History { claims: self.verdicts(), ..causality::data_of(&Index::new(records, narrator)) })
     }
 
-    /// What became of each claim of the plan.
+    /// The verdict on each claim of the plan.
     fn verdicts(&self) -> Vec<ClaimVerdict> {
         let ended = SimTime::ZERO + std::time::Duration::from_micros(self.report.simulated.as_micros());
         let verdict = |name: &str, kind: Kind, otherwise: ClaimEnding| {
@@ -149,7 +149,7 @@ impl Replay {
             verdict(name.as_str(), name.known().kind, if held { ClaimEnding::Held } else { ClaimEnding::NotSeen })
         });
         let mut verdicts: Vec<ClaimVerdict> = always.chain(eventually).chain(sometimes).collect();
-        // What belongs to every run is in no list of a plan.
+        // Claims that belong to every run are in no list of a plan.
         for Violation { claim, kind, .. } in &self.report.violations {
             if verdicts.iter().all(|known| known.claim != *claim) {
                 verdicts.push(verdict(claim, *kind, ClaimEnding::Violated));
@@ -158,7 +158,7 @@ impl Replay {
         verdicts
     }
 
-    /// Hands lines of the trace to `trace` until it breaks off, and gives the timeline if there is to be one; see
+    /// Passes the lines of the trace to `trace` until it breaks off, and returns the timeline if one is wanted; see
     /// [`ReplayOptions::recording`].
     pub fn tell(&mut self, telling: Telling<'_>, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Option<Timeline> {
         let (records, narrator) = self.recording.as_ref()?;
@@ -200,7 +200,7 @@ fn run(plan: &Plan, options: ReplayOptions) -> Result<Outcome, Error> {
     Ok(run_plan(plan, &stage, options.of_run())?)
 }
 
-/// Holds a run against what its plan file promises.
+/// Compares a run with the result that its plan file records.
 fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome: &Outcome, edited: bool, insist: bool) {
     report.expected_digest = Some(promised.digest);
     if promised.digest == outcome.digest {
@@ -220,7 +220,7 @@ fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome:
     }
 }
 
-/// The event before which two runs part, as far as checkpoints tell.
+/// The event before which two runs diverge, as far as checkpoints tell.
 fn first_differing_checkpoint(promised: &[Checkpoint], now: &[Checkpoint], events: u64) -> Option<Parting> {
     let common = promised.iter().filter_map(|known| now.iter().find(|other| other.events == known.events).map(|other| (known, other)));
     let first = common.into_iter().find(|(known, other)| known.digest != other.digest);

@@ -22,7 +22,7 @@ use crate::world::{self, Outcome, Stage};
 /// Runs a plan on this thread, which needs a stack of [`STACK_BYTES`](super::STACK_BYTES).
 ///
 /// # Errors
-/// A panic outside the system under test, which stays in this run.
+/// Reports a panic outside the system under test, which does not leave this run.
 pub fn run_plan(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outcome, HarnessBug> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| world::run(plan, stage, options))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -34,12 +34,12 @@ pub fn run_plan(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outco
     }
 }
 
-/// A message as records have it: line breaks in them are taken for part of a name.
+/// A message as records need it: without line breaks, which would count as part of a name.
 fn on_one_line(message: &str) -> String {
     message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// What a run tells the result of its scenario, under the number `seed`, handed to `keep`.
+/// Makes the record of a run under the number `seed`, for the result of its scenario, and passes it to `keep`.
 pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>, keep: impl FnOnce(SeedRecord<'_>) -> T) -> T {
     match outcome {
         Ok(outcome) => {
@@ -85,7 +85,7 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
     }
 }
 
-/// How long requests waited for their servers while calls were under way.
+/// The time that requests waited for their servers while calls were in progress.
 fn queue_of(waits: &[(SimTime, Duration)], pool: &PoolRun) -> ServerQueue {
     let during = |at: SimTime| (pool.began..=pool.began + pool.makespan).contains(&Seconds::from_micros(at.as_micros()));
     waits.iter().filter(|(at, _)| during(*at)).fold(ServerQueue::default(), |queue, (_, waited)| ServerQueue {
@@ -94,8 +94,8 @@ fn queue_of(waits: &[(SimTime, Duration)], pool: &PoolRun) -> ServerQueue {
     })
 }
 
-/// Whether one of these faults, of those that took hold of something, held while calls were under way. One that waits for a change or for
-/// a request may have begun at any time from its own on.
+/// Whether one of the faults that took effect was active while calls were in progress. A fault that waits for a change or a request may
+/// have begun at any time after its `at`.
 fn met_fault(faults: &[Fault], fired: &BTreeSet<u32>, pool: &PoolRun) -> bool {
     let (first, last) = (pool.began.as_micros(), (pool.began + pool.makespan).as_micros());
     (0..).zip(faults).any(|(index, fault)| {
@@ -110,7 +110,7 @@ fn met_fault(faults: &[Fault], fired: &BTreeSet<u32>, pool: &PoolRun) -> bool {
     })
 }
 
-/// The kinds of faults of a plan, each once, and whether one of the kind took hold of something in its run.
+/// The kinds of faults of a plan, each once, and whether one of the kind took effect in the run.
 fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
     let mut kinds: BTreeMap<&'static str, bool> = BTreeMap::new();
     for (index, fault) in (0..).zip(&plan.fault) {
@@ -119,8 +119,8 @@ fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
     kinds.into_iter().collect()
 }
 
-/// Writes a plan, with its provenance, into the folder `out` and gives the path of its file; a disk that says no costs the file, not the
-/// verdict. `profile`: see [`provenance::of_run`].
+/// Writes a plan, with its provenance, into the folder `out` and returns the path of its file, or `None` if the disk refuses: the verdict
+/// stands without the file. `profile`: see [`provenance::of_run`].
 pub fn write_plan(plan: &mut Plan, profile: Option<Profile>, out: &Path) -> Option<String> {
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
     let provenance = provenance::of_run(plan, profile, provenance::replay_of(&path));

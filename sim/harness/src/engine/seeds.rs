@@ -1,4 +1,4 @@
-//! Which seeds run: from where on, how many, and which part of them.
+//! The selection of seeds: the first one, their number, and the shard of them.
 
 use std::str::FromStr;
 
@@ -6,14 +6,14 @@ use ipam_reports::SeedRange;
 
 use super::Error;
 
-/// Which seeds of each scenario run.
+/// The seeds that run of each scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seeds {
     /// The first seed of the sweep, all its shards taken together; the others follow it one by one.
     pub first: u64,
-    /// How many there are; `None` = as many as the scenario says.
+    /// The number of seeds; `None` = as many as the scenario says.
     pub count: Option<u64>,
-    /// Which part of them this process runs; `None` = all.
+    /// The shard that this process runs; `None` = all seeds.
     pub shard: Option<Shard>,
 }
 
@@ -23,11 +23,11 @@ impl Seeds {
         Self { first: seed, count: Some(1), shard: None }
     }
 
-    /// The seeds to run, where the scenario itself says `default` seeds; the part of the shard if there is one.
-    /// `None` when the shard stays empty because there are more shards than seeds.
+    /// The seeds to run, where the scenario itself says `default` seeds; with a shard, the part of it. `None` if the shard is empty because
+    /// there are more shards than seeds.
     ///
     /// # Errors
-    /// There are not so many seeds.
+    /// Fails if the last seed would exceed `u64::MAX`.
     pub fn range(&self, default: u64) -> Result<Option<SeedRange>, Error> {
         let whole = self.whole(default)?;
         Ok(match self.shard {
@@ -36,11 +36,11 @@ impl Seeds {
         })
     }
 
-    /// The seeds of all shards together, where the scenario itself says `default` seeds. `None` when there is one shard only, which is the
+    /// The seeds of all shards together, where the scenario itself says `default` seeds. `None` if there is only one shard, which is the
     /// whole.
     ///
     /// # Errors
-    /// There are not so many seeds.
+    /// Fails if the last seed would exceed `u64::MAX`.
     pub fn shard_of(&self, default: u64) -> Result<Option<SeedRange>, Error> {
         let whole = self.whole(default)?;
         Ok(self.shard.filter(|shard| shard.total > 1).map(|_| whole))
@@ -58,7 +58,7 @@ impl Seeds {
 pub struct Shard {
     /// From 1 to `total`.
     pub index: u32,
-    /// How many parts there are.
+    /// The number of parts.
     pub total: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Many seeds of some scenarios, on several threads, and their verdicts.
+//! Runs many seeds of some scenarios, on several threads, and gives verdicts.
 //!
 //! ```text
 //!  scenario ─(seed)─► plan ─► run ─► record ─┐ per worker      ┌► first failures: run again, plan file, smaller plan
@@ -26,42 +26,42 @@ use crate::check::ClaimName;
 use crate::plan::{Plan, hash_text};
 use crate::system::{RunOptions, systems};
 
-/// How many seeds a worker takes at a time: a few, so that none waits long for the last of another at the end.
+/// The number of seeds that a worker takes at a time: a few, so that none waits long for the last of another at the end.
 const CHUNK: u64 = 2;
 
-/// How scenarios are swept, and what is done with the seeds that fail.
+/// The options of a sweep, and of the treatment of failing seeds.
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
-    /// Which seeds of each scenario run.
+    /// The seeds of each scenario that run.
     pub seeds: Seeds,
-    /// How many workers there are.
+    /// The number of workers.
     pub jobs: usize,
-    /// No seed starts after this much real time; scenarios share it evenly. `None` = as long as it takes.
+    /// No seed starts after this much real time; scenarios share it evenly. `None` = no limit.
     pub budget: Option<Duration>,
     /// Instead of seeds: a crash at each write of each process, in the plan of one seed, unless [`Seeds::count`] says more.
     pub every_crash_point: bool,
-    /// Instead of seeds: every placement of up to so many disturbances at the requests of the plan of one seed, unless [`Seeds::count`]
+    /// Instead of seeds: every placement of up to this many disturbances at the requests of the plan of one seed, unless [`Seeds::count`]
     /// says more. A shard has a part of the placements.
     pub exhaustive: Option<u32>,
-    /// With [`exhaustive`](Self::exhaustive) and [`tables`](Self::tables): go on from the placements that an earlier sweep, which was cut
-    /// off, has tried.
+    /// With [`exhaustive`](Self::exhaustive) and [`tables`](Self::tables): resume from the placements that an earlier, interrupted sweep
+    /// has tried.
     pub resume: bool,
     /// The folder for plans of failing seeds.
     pub out: PathBuf,
-    /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which cost a line for each run and for each call, and for what is to be
-    /// resumed; `None` = no tables.
+    /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which get a line for each run and for each call, and for the journal that
+    /// can be resumed; `None` = no tables.
     pub tables: Option<PathBuf>,
     /// Whether failures are explained and their plans written at all; otherwise they are only counted.
     pub plans: bool,
-    /// Whether plans of failures are also made smaller.
+    /// Whether plans of failures are also shrunk.
     pub shrink: bool,
 }
 
 /// Sweeps scenarios, one after the other.
 ///
 /// # Errors
-/// There are not so many seeds; nothing can be written in the folder of the tables; what is to be resumed is of other runs.
-/// Tables that cannot be finished are told in the report.
+/// Fails if the last seed would exceed `u64::MAX`, the folder of the tables is not writable, or a journal to resume is of other runs.
+/// Tables that cannot be finished are named in the report.
 pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
     let deadline = options.budget.map(|budget| Instant::now() + budget);
     let mut explainer = Explainer::new(&options.out, progress, options.shrink);
@@ -74,7 +74,7 @@ pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress)
     let total = scenarios.len() as u32;
     for (number, ready) in (0..).zip(scenarios) {
         let range = options.seeds.range(ready.scenario.seeds)?;
-        // What is left of the budget is shared by what is left to do.
+        // The remaining scenarios share the remaining budget.
         let until = deadline.map(|deadline| {
             let now = Instant::now();
             now + deadline.saturating_duration_since(now) / (total - number)
@@ -109,7 +109,7 @@ pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress)
     let shards = options.seeds.shard.and_then(|shard| Shards::one(shard.index, shard.total));
     let mut report = RunReport::of_shards(results, progress.stop_requested(), shards);
     report.build = Some(build().to_owned());
-    // A disk that is full must not cost the verdict of hours.
+    // A full disk must not cost the verdict of hours.
     let unwritten = tables.and_then(|(tables, folder)| tables.finish().err().map(|error| unwritable(folder, error).to_string()));
     report.unwritten.extend(unwritten);
     report.exit_code = report.judge();
@@ -125,7 +125,7 @@ fn every_crash_point(
     explainer: &mut Explainer<'_>,
 ) -> Result<ScenarioResult, Error> {
     let mut result = empty_result(ready);
-    // `sometimes` claims are about whole sweeps; runs must not name any then.
+    // `sometimes` claims are about whole sweeps; no run may name any then.
     let Some(range) = options.seeds.range(1)? else { return Ok(result) };
     let mut ready = ready.clone();
     ready.scenario.check.sometimes.clear();
@@ -183,7 +183,7 @@ fn config_hash(ready: &Ready) -> String {
     hash_text(&text)
 }
 
-/// Runs the seeds of one scenario, on `jobs` workers; none starts after `until`. `None` as the range is an empty one.
+/// Runs the seeds of one scenario, on `jobs` workers; none starts after `until`. `None` as the range = no seeds.
 pub fn sweep(
     ready: &Ready,
     range: Option<SeedRange>,
@@ -268,7 +268,7 @@ pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, ex
     result.claims.iter_mut().for_each(|count| systems().weigh(count));
     let mut plans: Vec<Option<Plan>> = Vec::new();
     let mut problems = Vec::new();
-    // Failures of one seed lie beside each other, and share its plan.
+    // Failures of one seed are adjacent, and share its plan.
     let mut last: Option<(u64, Option<String>)> = None;
     for failure in &mut result.failures {
         if let Some((_, file)) = last.as_ref().filter(|(seed, _)| *seed == failure.seed) {

@@ -1,4 +1,4 @@
-//! The CSV tables of a sweep, written while it runs, in the order of seeds whoever runs them.
+//! The CSV tables of a sweep, written while it runs, in the order of seeds, whichever worker runs them.
 //!
 //! ```text
 //!  worker 0: chunk 0 ───────► written at once
@@ -15,10 +15,10 @@ use ipam_reports::rows::Rows;
 
 use super::output::Aside;
 
-/// How many chunks may wait for one that is late.
+/// The number of chunks that may wait for a late one.
 const AHEAD_MAX: usize = 256;
 
-/// Lets the others go on when a worker panics: its chunk will never come.
+/// Lets the other workers continue when one panics: its chunk will never come.
 pub(super) struct ReleaseOnPanic<'a>(pub(super) Option<&'a Tables>);
 
 impl Drop for ReleaseOnPanic<'_> {
@@ -29,8 +29,7 @@ impl Drop for ReleaseOnPanic<'_> {
     }
 }
 
-/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder. They are there once [`Tables::finish`] put them there: until then, former ones
-/// stay.
+/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder. [`Tables::finish`] puts them there: until then, former ones stay.
 pub struct Tables {
     state: Mutex<State>,
     moved: Condvar,
@@ -43,16 +42,16 @@ struct State {
     /// The chunk that is written next.
     next: u64,
     waiting: BTreeMap<u64, Rows>,
-    /// Whether nobody waits any more: the sweep is being stopped, or the disk says no.
+    /// Whether no worker waits any more, since some chunks will never come: the sweep is being stopped, or a worker panicked.
     released: bool,
     failed: Option<io::Error>,
 }
 
 impl Tables {
-    /// New tables in `folder`, with their heads.
+    /// New tables in `folder`, with their header lines.
     ///
     /// # Errors
-    /// The folder or a file in it cannot be written.
+    /// Fails if the folder or a file in it cannot be written.
     pub fn create(folder: &Path) -> io::Result<Self> {
         let file = |name: &str| Aside::create(&folder.join(name));
         let (runs, calls, reclaims) = (file("runs.csv")?, file("calls.csv")?, file("reclaims.csv")?);
@@ -65,7 +64,7 @@ impl Tables {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows of a chunk. Waits while too many are ahead of one that is late, so that memory stays flat.
+    /// Takes the rows of a chunk. Waits while too many chunks are ahead of a late one, to limit memory.
     pub(super) fn put(&self, chunk: u64, rows: Rows) {
         let mut state = self.lock();
         while chunk != state.next && state.waiting.len() >= AHEAD_MAX && !state.released {
@@ -82,13 +81,13 @@ impl Tables {
         self.moved.notify_all();
     }
 
-    /// The sweep stops before its end: some chunks will never come.
+    /// Stops all waiting, since the sweep stops before its end: some chunks will never come.
     pub(super) fn release(&self) {
         self.lock().released = true;
         self.moved.notify_all();
     }
 
-    /// The sweep of a scenario is over: what still waits is written, and chunks count from 0 again.
+    /// Ends the sweep of a scenario: writes the rows that still wait, and counts chunks from 0 again.
     pub fn finish_scenario(&self) {
         let mut state = self.lock();
         for (_, rows) in std::mem::take(&mut state.waiting) {
@@ -97,10 +96,10 @@ impl Tables {
         (state.next, state.released) = (0, false);
     }
 
-    /// All sweeps are over: puts the tables in their places.
+    /// Ends all sweeps: moves the tables to their places.
     ///
     /// # Errors
-    /// Something could not be written. A table that lacks rows is no table: none is put anywhere.
+    /// Fails if something could not be written. A table must not lack rows, so none is moved then.
     pub fn finish(self) -> io::Result<()> {
         let State { runs, calls, reclaims, failed, .. } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match failed {
@@ -117,7 +116,7 @@ impl State {
         self.reclaims.write_all(&rows.reclaims)
     }
 
-    /// The first error is the one to tell.
+    /// Writes rows, unless writing failed before; keeps the first error.
     fn keep(&mut self, rows: &Rows) {
         if self.failed.is_none() {
             self.failed = self.write(rows).err();

@@ -1,4 +1,4 @@
-//! Threads that run plans, and batches of runs whose results come in the order of their numbers whoever ran them.
+//! Threads that run plans, and batches of runs whose results come in the order of their numbers, whichever thread ran them.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::progress::{Progress, Unit};
 
-/// The stack of a thread that runs plans: a process of the system under test is a dozen futures deep, and without optimisation each of
+/// The stack size of a thread that runs plans: a process of the system under test is a dozen futures deep, and without optimisation each of
 /// them takes kilobytes.
 pub const STACK_BYTES: usize = 32 << 20;
 
-/// How many workers: those asked for, or one per core.
+/// The number of workers: the requested number, or one per core.
 pub fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Starts a thread with room for running plans.
+/// Starts a thread whose stack suffices for running plans.
 ///
 /// # Panics
 /// The operating system gives no thread.
@@ -27,23 +27,23 @@ pub fn spawn_worker<'scope, T: Send + 'scope>(
     started.unwrap_or_else(|error| panic!("failed to start a thread: {error}"))
 }
 
-/// Runs batches of numbered tasks on threads of its own.
+/// Runs batches of numbered tasks on its own threads.
 pub struct ThreadPool<'a> {
-    /// How many threads take numbers at the same time.
+    /// The number of threads.
     pub jobs: usize,
-    /// How many runs a thread takes at a time.
+    /// The number of runs that a thread takes at a time.
     pub chunk: u64,
-    /// What is counted, for whoever looks on.
+    /// The name of the stage, for observers.
     pub label: &'a str,
-    /// Where it is counted.
+    /// The observer that gets the counts.
     pub progress: &'a dyn Progress,
 }
 
 impl ThreadPool<'_> {
-    /// What `work` gives for each number, each thread with a state of its own from `begin`; `None` when the user stopped it.
+    /// The results of `work` for each number; each thread has its own state from `begin`. `None` = the user stopped it.
     ///
     /// # Errors
-    /// An error of `work`, after which no further chunk is begun.
+    /// Returns an error of `work`, after which no further chunk is begun.
     pub fn each<S, T: Send, E: Send>(
         &self,
         range: Range<u64>,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::engine::progress::{Unobserved, WorkerCounter};
 
-    /// Somebody who stops whatever goes on.
+    /// An observer that stops everything.
     #[derive(Default)]
     struct Stopped(AtomicBool);
 

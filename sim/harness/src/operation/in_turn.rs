@@ -1,4 +1,4 @@
-//! Operations of people: each at its time, those about the same thing one after the other, whatever fails.
+//! Operations of operators: each at its time, those on the same subject one after the other, even if one fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 
 use super::{Op, OpKind, Operation};
 
-/// How long people wait before they try again.
+/// The time that an operator waits before trying again.
 pub const AGAIN: Duration = Duration::from_secs(2);
 
-/// Carries `ops` out that are not `done` yet: those that came to an end in an earlier life of the process. `subject`: what an
-/// operation is about, if another one could be about the same.
+/// Executes those of `ops` that are not `done` yet, that is, that did not end in an earlier life of the process. `subject`: the subject of
+/// an operation, if another one could have the same; these run one after the other.
 pub async fn run<O: Operation, S: Ord, F: Future<Output = ()> + Send + 'static>(
     cluster: &Arc<Cluster>,
     env: &SimEnv,

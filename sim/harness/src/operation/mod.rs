@@ -1,4 +1,4 @@
-//! What actors do in a run, each at its time: the operations of the registered systems.
+//! The operations of actors in a run, each at its time: those that the registered systems define.
 
 pub mod in_turn;
 
@@ -16,21 +16,21 @@ use crate::registered::open_set;
 
 open_set!(OpKind, OPERATIONS);
 
-/// Who does something, and when.
+/// The actor of an operation, and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// Not before this; an actor that is busy or down does it later.
+    /// The earliest time; an actor that is busy or down does it later.
     #[schemars(with = "Span")]
     pub at: SimTime,
-    /// Process that does it, one of the workload's actors: `operator`, `client-0`.
+    /// The process that does it, one of the workload's actors: `operator`, `client-0`.
     pub actor: String,
 }
 
 /// An operation of the workload.
 pub type Op = With<Turn, OpKind>;
 
-/// What an actor does: an operation of one of the registered systems. Cheap to clone.
+/// The kind of an operation, with its parameters: one of a registered system. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct OpKind(Arc<dyn AnyOperation>);
 
@@ -54,7 +54,7 @@ impl<O: Operation> AnyOperation for O {
 }
 
 impl OpKind {
-    /// An operation of any system.
+    /// Wraps an operation of any system.
     pub fn new(operation: impl Operation) -> Self {
         Self(Arc::new(operation))
     }
@@ -64,18 +64,18 @@ impl OpKind {
         self.0.kind()
     }
 
-    /// The operation, if it is one of the system with these operations.
+    /// The operation, if `O` are the operations of its system.
     pub fn get<O: Operation>(&self) -> Option<&O> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
 
-    /// The operation, for the workload that carries it out. Panics if it is another system's: [`Work::takes`](crate::workload::Work::takes)
-    /// has refused that before.
+    /// The operation, for the workload that executes it. Panics if it is another system's: [`Work::takes`](crate::workload::Work::takes)
+    /// rejects that earlier.
     pub fn own<O: Operation>(&self) -> &O {
         self.get().unwrap_or_else(|| panic!("the operation `{}` is another system's", self.kind()))
     }
 
-    /// The operation with what `change` makes of it. Panics as [`OpKind::own`] does.
+    /// The operation after `change`. Panics as [`OpKind::own`] does.
     #[must_use]
     pub fn changed<O: Operation>(&self, change: impl FnOnce(&mut O)) -> Self {
         let mut operation = self.own::<O>().clone();

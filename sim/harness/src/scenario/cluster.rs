@@ -10,23 +10,23 @@ use sim_config::draw::Draw;
 use sim_config::time::Span;
 use sim_config::{Choice, Probability};
 
-/// A cluster of which values may be open.
+/// A cluster whose values may be open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterDraft {
-    /// How many API servers, at least 1.
+    /// Number of API servers, at least 1.
     pub api_servers: Choice<u32>,
     /// Files with the objects that exist at the beginning, relative to the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<String>,
-    /// What differs between versions of Kubernetes (K §0.3).
+    /// Differences between versions of Kubernetes (K §0.3).
     pub knobs: KnobsDraft,
-    /// How long messages take between two processes (K §11.2).
+    /// Delays of messages between two processes (K §11.2).
     pub links: LinkDelays,
-    /// How long the steps of a healthy server take (K §11.2).
+    /// Durations of the steps of a server without faults (K §11.2).
     pub delays: ServerDelays,
-    /// How much each API server does at a time: requests wait for processors, and are refused when there are too many. Unset = everything
-    /// at once, whatever the load.
+    /// Capacity of each API server: requests wait for processors, and are refused when there are too many. Unset = unlimited, whatever the
+    /// load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityDraft>,
 }
@@ -44,8 +44,7 @@ impl Default for ClusterDraft {
     }
 }
 
-/// [`Knobs`] of which values may be open. By default the switches of K §0.3 are drawn: code under test must be right under
-/// every value.
+/// [`Knobs`] whose values may be open. By default the switches of K §0.3 are drawn: code under test must be correct under every value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KnobsDraft {
@@ -60,25 +59,25 @@ pub struct KnobsDraft {
     pub generate_name_retries: Choice<bool>,
     /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: Choice<bool>,
-    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each
+    /// Share of the processes whose informers first ask for a watch-list stream instead of a list (client-go: since 1.35); drawn for each
     /// process.
     pub watch_list_clients: Choice<Probability>,
-    /// How many programs have client-go over HTTP/1.1, behind a proxy or without HTTP/2 (K180); drawn for each process. Those of Kubernetes
-    /// itself have client-go over HTTP/2.
+    /// Share of the programs that use client-go over HTTP/1.1, behind a proxy or without HTTP/2 (K180); drawn for each process. Those of
+    /// Kubernetes itself use client-go over HTTP/2.
     pub http1_clients: Choice<Probability>,
-    /// How many programs have kube-rs (K181); drawn for each process, and before the other.
+    /// Share of the programs that use kube-rs (K181); drawn for each process, and before `http1_clients`.
     pub kube_rs_clients: Choice<Probability>,
-    /// How many programs stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for each
-    /// process.
+    /// Share of the programs that stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for
+    /// each process.
     pub sticky_clients: Choice<Probability>,
-    /// How many events of a type a server keeps at least, however old.
+    /// Least number of events of a type that a server keeps, however old.
     pub history_events: Choice<u32>,
-    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
+    /// Largest number of undelivered events of a watcher, after which it is cut off (10 to 1000).
     pub watch_buffer: Choice<u32>,
-    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
+    /// Largest number of revisions that objects outside the model (leases, events) take before a write; drawn for each write.
     pub burned_revisions: Choice<u32>,
-    /// Whether each object says from its creation on who manages its fields, which makes objects larger and writes slower; otherwise an
-    /// object does from its first apply on.
+    /// Whether each object has managed fields from its creation on, which makes objects larger and writes slower; otherwise an object has
+    /// them from its first apply on.
     pub managed_fields: bool,
 }
 
@@ -105,7 +104,7 @@ impl Default for KnobsDraft {
 }
 
 impl KnobsDraft {
-    /// `clients` is a stream of its own for what was added last, so that the others are drawn as ever.
+    /// `clients` is a separate stream for the knobs that were added last, so that the draws of the others stay the same.
     pub(super) fn draw(&self, draw: &mut Draw, clients: &mut Draw) -> Knobs {
         Knobs {
             missing_put_with_uid_conflicts: self.missing_put_with_uid_conflicts.draw(draw),
@@ -125,42 +124,42 @@ impl KnobsDraft {
     }
 }
 
-/// A [`Capacity`] of which values may be open.
+/// A [`Capacity`] whose values may be open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CapacityDraft {
-    /// In how many runs servers have a capacity; in the others they work on everything at once.
+    /// Share of the runs in which servers have a capacity; in the others it is unlimited.
     pub likelihood: Probability,
-    /// Processors of a server: how many requests are worked on at the same time, at least 1.
+    /// Processors of a server: the number of requests in progress at the same time, at least 1.
     pub width: Choice<u32>,
-    /// What a get, a list or the opening of a watch keeps a processor busy.
+    /// Processor time of a get, a list or the opening of a watch.
     pub read: Delay,
-    /// What a create, an update, a patch or a delete keeps a processor busy.
+    /// Processor time of a create, an update, a patch or a delete.
     pub write: Delay,
-    /// What a write that is refused with 409 takes more.
+    /// Additional time of a write that is refused with 409.
     pub conflict: Delay,
-    /// What each object of a list takes more.
+    /// Additional time for each object of a list.
     pub object: Span,
-    /// What sending a change to one watcher takes.
+    /// Time to send a change to one watcher.
     pub event: Span,
-    /// How many requests a server takes on at the same time, whether they are worked on, wait for a processor or for etcd; at least 1.
+    /// Number of requests that a server accepts at the same time, whether they are in progress, wait for a processor or for etcd; at least
+    /// 1.
     pub seats: Choice<u32>,
-    /// How many requests of one client wait for a seat; the next one gets 429.
+    /// Number of requests of one client that wait for a seat; the next one gets 429.
     pub queue: Choice<u32>,
-    /// How processors divide their time.
+    /// The scheduling of jobs on a processor.
     #[serde(skip_serializing_if = "Discipline::is_fifo")]
     pub discipline: Discipline,
-    /// Where processors share their time, on how many requests at most; the others wait in the order of arrival. Unset = on all.
+    /// With shared processors, the largest number of requests that share them; the others wait in the order of arrival. Unset = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub side_by_side: Option<u32>,
-    /// What taking in an answer keeps a processor busy, where clients run on the machine of the server; `event` then holds what a client
-    /// does with a change.
+    /// Processor time to read an answer, if clients run on the machine of the server; `event` then includes the client's work on a change.
     #[serde(skip_serializing_if = "is_nothing")]
     pub client: Delay,
-    /// How many other things keep processors busy all the time. Only with `processor-sharing`.
+    /// Number of other jobs that keep processors busy all the time. Only with `processor-sharing`.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
-    /// What each KiB of an object takes more, wherever it is worked on: written, answered, sent to a watcher, taken in by `client`.
+    /// Additional time for each KiB of an object, in each step: when it is written, answered, sent to a watcher, or read by `client`.
     #[serde(skip_serializing_if = "Span::is_zero")]
     pub per_kib: Span,
 }
@@ -205,7 +204,7 @@ impl CapacityDraft {
         Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background, per_kib }
     }
 
-    /// What no server can be: see [`Capacity::problem`].
+    /// Values that no server can have: see [`Capacity::problem`].
     pub(super) fn problem(&self) -> Option<(&'static str, String, String)> {
         let least = |choice: &Choice<u32>| *choice.bounds().0;
         self.with(least(&self.width), least(&self.seats), least(&self.queue)).problem()

@@ -1,4 +1,4 @@
-//! The faults of a scenario's plans: who draws them, and what else could have been drawn.
+//! The faults of a scenario's plans: their sources, and the alternatives that could have been drawn.
 //!
 //! ```text
 //!   rows of the scenario ─┐
@@ -7,7 +7,7 @@
 //!   a core that stays    ─┘
 //! ```
 //! Streams are independent. So a plan that takes the faults of one source from another seed is one that the scenario could have drawn, too:
-//! what a search changes in a plan is made of that.
+//! the edits of a search rely on that.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,15 +24,15 @@ use crate::occurrence::DraftFault;
 use crate::plan::{Plan, server_name};
 use crate::swarm::{Setting, is_pattern, stream_of};
 
-/// What of a scenario a fault of its plan comes from.
+/// The part of a scenario that a fault of its plan comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultSource {
-    /// The row of this number, from 0 on.
+    /// The `[[fault]]` row with this number, from 0 on.
     Row(usize),
     /// This kind or pattern of its swarm.
     Swarm(String),
-    /// What breaks for good ([`Heal::Core`]).
+    /// The permanent failures of [`Heal::Core`].
     Core,
 }
 
@@ -73,10 +73,11 @@ impl TryFrom<String> for FaultSource {
     }
 }
 
-/// A fault, and where it comes from.
+/// A fault, and its source.
 pub type Sourced = (FaultSource, Fault);
 
-/// Gives a plan its faults, by time, and says where each comes from. Faults of one time stay in the order in which they were drawn.
+/// Sets the faults of a plan, by time, and returns the source of each. Faults with the same time stay in the order in which they were
+/// drawn.
 pub fn sort_faults(plan: &mut Plan, mut faults: Vec<Sourced>) -> Vec<FaultSource> {
     faults.sort_by_key(|(_, fault)| fault.common.at);
     let (sources, faults) = faults.into_iter().unzip();
@@ -84,7 +85,7 @@ pub fn sort_faults(plan: &mut Plan, mut faults: Vec<Sourced>) -> Vec<FaultSource
     sources
 }
 
-/// What the faults of a plan are drawn for: everything that they depend on.
+/// Everything that the draws of a plan's faults depend on.
 pub struct FaultContext<'a> {
     plan: &'a Plan,
     /// The processes and hosts.
@@ -93,22 +94,22 @@ pub struct FaultContext<'a> {
 }
 
 impl<'a> FaultContext<'a> {
-    /// That of a plan, whatever faults it has.
+    /// The context of a plan, whatever faults it has.
     pub fn of(plan: &'a Plan) -> Self {
         Self { plan, names: plan.names(), targets: plan.workload.work().fault_targets(&plan.op) }
     }
 
-    /// How long faults are on.
+    /// The duration of the safety phase.
     pub fn safety(&self) -> Span {
         Span(self.plan.heal_at.since(SimTime::ZERO))
     }
 
-    /// What the swarm is told, where it draws for `seed`.
+    /// The setting of the swarm for the draws of `seed`.
     pub fn setting(&self, seed: u64) -> Setting<'_> {
         Setting { seed, safety: self.safety(), targets: &self.targets, ops: &self.plan.op, names: &self.names }
     }
 
-    /// The processes and hosts there are.
+    /// The processes and hosts of the plan.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -117,9 +118,10 @@ impl<'a> FaultContext<'a> {
     pub fn takes(&self, scenario: &Scenario, source: &FaultSource, faults: &[Fault], other: &Self) -> bool {
         let same_time = self.plan.heal_at == other.plan.heal_at;
         match source {
-            // Its times may be parts of the phase, and its names were drawn of those that match.
+            // Times of a row may be parts of the phase, and targets were drawn from the matching names.
             FaultSource::Row(_) => same_time && holds(&self.names, &other.names),
-            // Each is about one or some of the names in a list, whoever else is in it; webhooks that share a Secret are meant all together.
+            // Each fault targets one or some of the names in a list, whatever else is in it; webhooks that share a Secret are targeted
+            // together.
             FaultSource::Swarm(name) if !is_pattern(name) => {
                 let (own, their) = (&self.targets, &other.targets);
                 let lists = [
@@ -137,7 +139,7 @@ impl<'a> FaultContext<'a> {
                 let in_time = scenario.swarm.as_ref().is_some_and(|swarm| swarm.admits(faults, self.safety()));
                 known && own.webhooks == their.webhooks && in_time
             }
-            // What they do depends on everybody who is there, and on the operations around which they are placed.
+            // These depend on all names, and patterns on the operations around which they are placed.
             FaultSource::Swarm(_) | FaultSource::Core => {
                 let same_names = self.names == other.names && self.targets == other.targets;
                 same_time && same_names && (self.plan.op == other.plan.op || *source == FaultSource::Core)
@@ -152,7 +154,7 @@ fn holds(all: &[String], names: &[String]) -> bool {
 }
 
 impl Scenario {
-    /// Each source of faults that it has.
+    /// The sources of the scenario's faults.
     pub fn fault_sources(&self) -> Vec<FaultSource> {
         let rows = (0..self.fault.len()).map(FaultSource::Row);
         let swarm = self.swarm.iter().flat_map(|swarm| swarm.names()).map(|name| FaultSource::Swarm(name.to_owned()));
@@ -162,8 +164,8 @@ impl Scenario {
 
     /// The faults of a run as `seed` draws them for the cluster, the operations and the safety phase of `plan`, in no order.
     ///
-    /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
-    /// one leaves rows of other kinds as they are.
+    /// Each row of the scenario has its own stream, by its kind and its number among the rows of that kind, so that removing one leaves
+    /// rows of other kinds unchanged.
     pub fn draw_faults(&self, seed: u64, plan: &Plan) -> Vec<Sourced> {
         let context = FaultContext::of(plan);
         let mut faults = Vec::new();
@@ -182,7 +184,7 @@ impl Scenario {
         faults
     }
 
-    /// The faults of one source as `seed` draws them for this context, if it does: a source may be off in a run, and is on here.
+    /// The faults of one source as `seed` draws them for this context. A source may be off in a run, but is on here.
     pub fn draw_source(&self, source: &FaultSource, seed: u64, context: &FaultContext<'_>) -> Vec<Fault> {
         match source {
             FaultSource::Row(row) if *row < self.fault.len() => self.draw_row(*row, seed, context, true),
@@ -196,14 +198,14 @@ impl Scenario {
         }
     }
 
-    /// The faults of a row. `on`: it is one of the runs that have them, if there are any.
+    /// The faults of a row. `on`: the row is not skipped by its likelihood, unless that is 0.
     fn draw_row(&self, row: usize, seed: u64, context: &FaultContext<'_>, on: bool) -> Vec<Fault> {
         let draft = &self.fault[row];
         let kind = draft.kind.kind();
         let number = self.fault[..row].iter().filter(|before| before.kind.kind() == kind).count() as u64;
         let mut draw = Draw::new(seed, Concern::Faults, stream_of(kind, number));
         let likelihood = draft.common.likelihood.get();
-        // It takes its number of the stream in any case.
+        // The number is drawn in any case, to keep the stream in step.
         let is_on = draw.chance(likelihood) || (on && likelihood > 0.0);
         if !is_on {
             return Vec::new();
@@ -211,12 +213,12 @@ impl Scenario {
         (0..draft.common.count.draw(&mut draw)).map(|_| draw_of_row(draft, context, &mut draw)).collect()
     }
 
-    /// Another fault of a row: each is drawn by itself.
+    /// Another fault of a row, drawn independently of the others.
     pub fn draw_one_of_row(&self, row: usize, context: &FaultContext<'_>, draw: &mut Draw) -> Option<Fault> {
         self.fault.get(row).map(|draft| draw_of_row(draft, context, draw))
     }
 
-    /// Whether a run may have so many faults of a source.
+    /// Whether a run may have `count` faults of a source.
     pub fn may_have(&self, source: &FaultSource, count: usize) -> bool {
         match source {
             FaultSource::Row(row) => self.fault.get(*row).is_some_and(|draft| {
@@ -247,7 +249,7 @@ fn draw_of_row(draft: &DraftFault, context: &FaultContext<'_>, draw: &mut Draw) 
     With { common: Window { at: SimTime::ZERO + at, lasts, when }, kind }
 }
 
-/// What breaks for good, so that a core stays.
+/// Permanent failures that leave a core.
 fn core(context: &FaultContext<'_>, draw: &mut Draw) -> Vec<Fault> {
     let servers: Vec<String> = (0..context.plan.cluster.api_servers).map(server_name).collect();
     let mut faults = break_for_good(&servers, true, context.safety(), draw);
@@ -255,7 +257,7 @@ fn core(context: &FaultContext<'_>, draw: &mut Draw) -> Vec<Fault> {
     faults
 }
 
-/// Some of these API servers or hosts, but not all, break for good.
+/// Permanent failures of some of these API servers or hosts, but not of all.
 fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw) -> Vec<Fault> {
     let core = sim_config::draw::below(draw.u64(), names.len().max(1) as u64) as usize;
     let mut faults = Vec::new();
@@ -270,7 +272,7 @@ fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw
             (true, false) => FaultKind::HostDown(HostDown { host: who }),
             (false, _) => FaultKind::Partition(Partition { from: who, to: Target::any() }),
         };
-        // What begins when the faults heal does not begin.
+        // A fault that would begin when the faults heal does not begin.
         let at = at.min(safety.0.saturating_sub(std::time::Duration::from_micros(1)));
         faults.push(With { common: Window::new(SimTime::ZERO + at, Some(Span::FOREVER)), kind });
     }

@@ -8,12 +8,13 @@ use serde_json::{Map, Value as Json};
 
 use super::Scenario;
 
-/// A row of `[[variant]]`. It is laid over the rest of the file and then read as a [`Scenario`]; this is what it must say itself.
+/// A row of `[[variant]]`. It is merged over the rest of the file, and the result is read as a [`Scenario`]; these are the keys that it
+/// must have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// Its name, unique among scenarios.
     pub name: String,
-    /// Why it exists beside the others; each variant has to say so itself.
+    /// The reason for this variant beside the others; each variant must state it.
     pub why: String,
 }
 
@@ -22,7 +23,7 @@ impl JsonSchema for Variant {
         "Variant".into()
     }
 
-    /// That of a scenario, of which a variant may leave out whatever the file has.
+    /// The schema of a scenario, of which a variant may leave out whatever the file has.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = Scenario::json_schema(generator);
         if let Some(Json::Object(keys)) = schema.get_mut("properties") {
@@ -38,13 +39,13 @@ impl JsonSchema for Variant {
     }
 }
 
-/// The schema of a part of what `schema` describes. Lists are whole: they replace those of the file.
+/// The schema for a part of the values that `schema` describes. Lists are complete: they replace those of the file.
 fn partial(schema: &Json, generator: &mut SchemaGenerator) -> Json {
     let Json::Object(whole) = schema else { return schema.clone() };
     let mut part = Map::new();
     for (word, value) in whole {
         match (word.as_str(), value) {
-            // What is left out is as in the file.
+            // Keys that are left out come from the file.
             ("required" | "default", _) => {}
             ("properties", Json::Object(keys)) => {
                 let keys = keys.iter().map(|(key, value)| (key.clone(), partial(value, generator))).collect();
@@ -53,7 +54,7 @@ fn partial(schema: &Json, generator: &mut SchemaGenerator) -> Json {
             ("additionalProperties", _) => {
                 part.insert(word.clone(), partial(value, generator));
             }
-            // A part may be one of several things.
+            // A part may match several alternatives.
             ("oneOf" | "anyOf", Json::Array(all)) => {
                 let some: Vec<Json> = all.iter().map(|one| partial(one, generator)).collect();
                 let word = if some == *all { word } else { "anyOf" };
@@ -70,7 +71,7 @@ fn partial(schema: &Json, generator: &mut SchemaGenerator) -> Json {
     Json::Object(part)
 }
 
-/// The reference to the part of the definition that `reference` names; the same if that has nothing that must be there.
+/// The reference to the partial form of the definition that `reference` names; `reference` itself if nothing in it is required.
 fn partial_definition(reference: &str, generator: &mut SchemaGenerator) -> String {
     let Some((path, name)) = reference.rsplit_once('/') else { return reference.to_owned() };
     let of_part = format!("PartOf{name}");

@@ -1,14 +1,14 @@
-//! Swarm: per seed, which of all faults occur at all, how often and how long.
+//! Swarm: draws for each seed which faults occur at all, how often and how long.
 //!
 //! ```text
 //!   seed ──► profile ──► which kinds are on ──► how often, how long ──► rows of the plan, as if they had been written down
 //!            calm, mixed, hostile     each from a stream of its own
 //! ```
-//! A run in which everything goes wrong at once hides what needs one fault and quiet otherwise; so most kinds are off in most runs, and in
-//! some runs nothing goes wrong (swarm testing: Groce et al., ISSTA 2012). What is drawn are plain faults: a plan of a swarm is saved,
-//! replayed and shrunk like any other.
+//! A run in which everything fails at once hides bugs that need one fault and quiet otherwise; so most kinds are off in most runs, and some
+//! runs have no faults (swarm testing: Groce et al., ISSTA 2012). A swarm draws plain faults: its plans are saved, replayed and shrunk like
+//! any others.
 //!
-//! Each kind draws from a stream of its own, so that leaving one out changes nothing about the others.
+//! Each kind has its own stream, so that leaving one out changes nothing about the others.
 
 pub mod name;
 pub mod partition;
@@ -33,24 +33,24 @@ pub use vary::is_pattern;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Swarm {
-    /// How often each profile of faults occurs, as weights.
+    /// Weights of the profiles of faults.
     pub profiles: ProfileWeights,
     /// Only these kinds and patterns; empty = all that fit the workload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<SwarmName>,
-    /// Kinds and patterns that are never drawn, those named in `only` included.
+    /// Kinds and patterns that are never drawn, even if `only` names them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<SwarmName>,
-    /// Kinds besides those that every swarm draws: those that are drawn only where they are named.
+    /// Kinds in addition to those that every swarm draws: the ones that are drawn only if they are named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<SwarmName>,
-    /// No fault that lasts is shorter: what flaps faster than anybody notices is no fault.
+    /// Shortest duration of a fault: shorter ones would pass unnoticed.
     pub shortest: Span,
-    /// No fault that lasts is longer; not below `shortest`.
+    /// Longest duration of a fault; not below `shortest`.
     pub longest: Span,
-    /// At least this much time is between the end of one fault and the beginning of the next one of its kind.
+    /// Least time between the end of one fault and the beginning of the next one of its kind.
     pub gap: Span,
-    /// Faults with other parameters than their kind has by default; they are taken as they are.
+    /// Faults with other parameters than the defaults of their kind; they are used unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tune: Vec<FaultDraft>,
 }
@@ -70,7 +70,7 @@ impl Default for Swarm {
     }
 }
 
-/// How often each profile of faults occurs. Weights: 1, 2 and 1 make a quarter of the runs calm and a quarter hostile.
+/// Weights of the profiles of faults: 1, 2 and 1 make a quarter of the runs calm and a quarter hostile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileWeights {
@@ -93,12 +93,12 @@ impl Default for ProfileWeights {
 struct Profile {
     /// The probability that a kind is on.
     on: f64,
-    /// How often a kind that is on occurs at most.
+    /// The largest number of occurrences of a kind that is on.
     most: u32,
 }
 
 impl ProfileWeights {
-    /// The profile of a run, drawn by the weights; `None` = calm, and so if all weights are 0.
+    /// The profile of a run, drawn by the weights; `None` = calm, also if all weights are 0.
     fn draw(self, draw: &mut Draw) -> Option<Profile> {
         let total = u64::from(self.calm) + u64::from(self.mixed) + u64::from(self.hostile);
         let (which, strength) = (draw.u64(), draw.unit());
@@ -116,7 +116,7 @@ impl ProfileWeights {
     }
 }
 
-/// The random stream that belongs to `name` alone.
+/// The number of the random stream of `name` and `number`.
 pub fn stream_of(name: &str, number: u64) -> u64 {
     name.bytes().fold(number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7))
 }
@@ -126,37 +126,37 @@ fn stream(setting: &Setting<'_>, name: &str) -> Draw {
     Draw::new(setting.seed, Concern::Faults, stream_of(name, stream_of("swarm/", 0)))
 }
 
-/// How long after its beginning a fault is over, for the next one of its kind.
+/// The time from the beginning of a fault until the next one of its kind may follow.
 fn busy_for(kind: &FaultKind, lasts: Span) -> Span {
     match kind {
-        // When it comes to its write or request nobody knows.
+        // The time at which its write or request comes is unknown.
         kind if kind.begins().is_request() => Span::secs(0),
         kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
         _ => lasts,
     }
 }
 
-/// In how many runs the faults of a kind begin with changes of objects, not at any time: what goes wrong in quiet does little.
+/// The share of the runs in which the faults of a kind begin with changes of objects, not at any time: faults in quiet times do little.
 const AT_CHANGES: f64 = 0.25;
-/// Which change of a type a fault waits for, at most.
+/// The largest number of the change of a type that a fault waits for.
 const CHANGES_MAX: u64 = 6;
 
-/// The changes with which the faults of one kind begin.
+/// The changes that trigger the faults of one kind.
 struct AtChanges<'a> {
-    /// Unset = they begin at any time.
+    /// The types whose changes are waited for; unset = faults begin at any time.
     resources: Option<&'a [String]>,
     draw: Draw,
 }
 
 impl<'a> AtChanges<'a> {
-    /// Draws whether they wait for changes at all, from a stream of its own: what else is drawn for `kind` stays.
+    /// Draws whether the faults wait for changes at all, from a separate stream: the other draws for `kind` stay the same.
     fn draw_for(kind: &str, setting: &'a Setting<'_>) -> Self {
         let mut draw = Draw::new(setting.seed, Concern::Faults, stream_of(kind, stream_of("swarm/changes/", 0)));
         let resources = Some(setting.targets.resources.as_slice()).filter(|all| draw.chance(AT_CHANGES) && !all.is_empty());
         Self { resources, draw }
     }
 
-    /// What the next fault waits for.
+    /// The changes that the next fault waits for.
     fn draw(&mut self, kind: &FaultKind) -> Vec<ObjectChange> {
         let (which, nth) = (self.draw.u64(), 1 + self.draw.below(CHANGES_MAX) as u32);
         let Some(resources) = self.resources.filter(|_| kind.begins() == Trigger::Window) else { return Vec::new() };
@@ -165,22 +165,22 @@ impl<'a> AtChanges<'a> {
     }
 }
 
-/// What a swarm knows of the run for which it draws.
+/// The properties of a run that a swarm draws for.
 pub struct Setting<'a> {
     /// The seed of the run.
     pub seed: u64,
-    /// How long faults are on.
+    /// The duration of the safety phase.
     pub safety: Span,
-    /// What faults can be about.
+    /// The targets that faults can have.
     pub targets: &'a FaultTargets,
-    /// What the actors do.
+    /// The operations of the actors.
     pub ops: &'a [Op],
-    /// The processes and hosts there are.
+    /// The processes and hosts of the run.
     pub names: &'a [String],
 }
 
 impl Swarm {
-    /// What is wrong with it. `inventory`: what the cluster may have.
+    /// Problems of the swarm. `inventory`: the contents that the cluster may have.
     pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         let mut problems = Problems::new();
         let ProfileWeights { calm, mixed, hostile } = self.profiles;
@@ -224,11 +224,11 @@ impl Swarm {
     /// The faults of a run, each with the name of the kind or pattern that it was drawn as, in no order.
     pub fn draw_each(&self, setting: &Setting<'_>) -> Vec<(&'static str, Fault)> {
         let mut faults = Vec::new();
-        // The name of the stream is part of what plans are drawn from.
+        // Plans depend on the name of the stream, so it stays.
         let Some(profile) = self.profiles.draw(&mut stream(setting, "weather")) else { return faults };
         for name in self.names() {
             let mut draw = stream(setting, name);
-            // Comes first, so that what is off costs one number.
+            // Drawn first, so that a kind that is off costs one number.
             if draw.chance(profile.on) {
                 let drawn = self.draw_named(name, profile.most, setting, &mut draw);
                 faults.extend(drawn.into_iter().map(|fault| (name, fault)));
@@ -243,7 +243,7 @@ impl Swarm {
         FaultKind::KINDS.iter().copied().chain(patterns).filter(|name| self.wants(name))
     }
 
-    /// The faults of a kind or pattern that is on, at most so many of a kind; `draw` is its stream.
+    /// The faults of a kind or pattern that is on, at most `most` of a kind; `draw` is its stream.
     fn draw_named(&self, name: &'static str, most: u32, setting: &Setting<'_>, draw: &mut Draw) -> Vec<Fault> {
         let mut faults = Vec::new();
         match PATTERNS.iter().find(|pattern| pattern.name() == name) {
@@ -253,7 +253,7 @@ impl Swarm {
         faults
     }
 
-    /// The faults of a kind that is on: some durations, none too short, and some peace between them.
+    /// The faults of a kind that is on: some durations, none too short, with pauses between them.
     fn draw_kind(&self, kind: &'static str, most: u32, setting: &Setting<'_>, draw: &mut Draw, faults: &mut Vec<Fault>) {
         let times = 1 + draw.below(u64::from(most)) as u32;
         let longest = Choice::Between(self.shortest, self.longest).draw(draw);

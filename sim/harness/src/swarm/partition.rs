@@ -1,4 +1,4 @@
-//! Partitions by their shape: who of many can still talk with whom.
+//! Partitions by their shape: the processes that can still communicate.
 //!
 //! ```text
 //!   halves   {a, b, s0} ╳ {c, s1}          ring     each client reaches two servers that are next to each other
@@ -16,7 +16,7 @@ use sim_config::{Choice, With};
 
 use super::Setting;
 
-/// Who can still talk with whom.
+/// The processes that can still communicate in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Processes and API servers in two parts.
@@ -25,19 +25,19 @@ pub enum Shape {
     Ring,
     /// Two parts and one API server, the bridge, that both reach.
     Bridge,
-    /// One process on its own, which reaches nobody.
+    /// One process alone, which reaches no other.
     Node,
-    /// Several processes, cut off one after the other; they come back in another order.
+    /// Several processes, cut off one after the other, and reconnected in another order.
     Swizzle,
 }
 
 impl Shape {
-    /// The partitions of a run; none where there is nothing to part.
+    /// The partitions of a run; none if there is nothing to split.
     pub(super) fn draw(self, setting: &Setting<'_>, shortest: Span, longest: Span, draw: &mut Draw) -> Vec<Fault> {
         let Setting { safety, targets, names, .. } = setting;
         let lasts = Choice::Between(shortest, longest).draw(draw).0.min(safety.0);
         let begin = (safety.0 - lasts).mul_f64(draw.unit());
-        // One number of the stream, however many there are to shuffle.
+        // One number of the stream, however many names are shuffled.
         let mut order = Draw::new(draw.u64(), Concern::Faults, 0);
         let mut clients = targets.processes.clone();
         let mut servers: Vec<String> = names.iter().filter(|name| name.starts_with("apiserver-")).cloned().collect();
@@ -84,14 +84,14 @@ impl Shape {
     }
 }
 
-/// A partition between two parts, if there is anybody in the first and in the second.
+/// A partition between two parts, if neither is empty.
 fn row(at: Duration, lasts: Duration, from: &[String], to: Target) -> Option<Fault> {
     let kind = FaultKind::Partition(Partition { from: list(from), to });
     let parts_something = !from.is_empty() && kind.targets().iter().all(|target| !target.to_string().is_empty());
     parts_something.then(|| With { common: Window::new(SimTime::ZERO + at, Some(Span(lasts))), kind })
 }
 
-/// In the order of their names, so that plans are easy to read.
+/// A target with the names in order, so that plans are easy to read.
 fn list(names: &[String]) -> Target {
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
     names.sort_unstable();

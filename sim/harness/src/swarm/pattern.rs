@@ -10,19 +10,19 @@ use sim_config::{Choice, With};
 use super::Setting;
 use super::partition::Shape;
 
-/// The most writes among which an intermediate state is looked for.
+/// The number of writes among which the first crash of an intermediate state is drawn.
 const WRITES: u64 = 12;
 
 /// A schedule of several faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// A process acts on the present, then is restarted or moved to an API server that still shows the past (time travel).
+    /// A process acts on the present state, then is restarted or moved to an API server that still shows the past (time travel).
     StaleState,
-    /// What happens and is undone while nobody is told: the caches stand still, and their history is lost before they go on.
+    /// Changes occur and are undone unobserved: the caches stop advancing, and their history is lost before they resume.
     UnobservedState,
     /// A process crashes at several writes in a row, each time in the middle of the same change.
     IntermediateState,
-    /// Processes and API servers are parted in this shape.
+    /// A partition of processes and API servers in this shape.
     Partition(Shape),
 }
 
@@ -53,7 +53,7 @@ impl Pattern {
         }
     }
 
-    /// What it does, in a sentence.
+    /// The effect, in a sentence.
     pub const fn about(self) -> &'static str {
         match self {
             Pattern::StaleState => {
@@ -77,7 +77,7 @@ impl Pattern {
         }
     }
 
-    /// The faults that it is made of.
+    /// The kinds of faults that it consists of.
     pub const fn faults(self) -> &'static str {
         match self {
             Pattern::StaleState => "api-server-freeze, reconnect, crash",
@@ -87,19 +87,19 @@ impl Pattern {
         }
     }
 
-    /// Its faults in a run; none where the workload has nothing for it.
+    /// Its faults in a run; none if the workload has no targets for it.
     pub fn draw(self, setting: &Setting<'_>, shortest: Span, longest: Span, draw: &mut Draw) -> Vec<Fault> {
         if let Pattern::Partition(shape) = self {
             return shape.draw(setting, shortest, longest, draw);
         }
         let Setting { safety, targets, ops, names, .. } = setting;
-        // The same numbers whatever the run has.
+        // The same numbers are drawn for any run.
         let (which, server, other, moment, object) = (draw.u64(), draw.u64(), draw.u64(), draw.u64(), draw.u64());
         let (lead, act, half) = (draw.unit(), draw.unit(), draw.u64() >> 63 == 0);
         let (lasts, down) = (Choice::Between(shortest, longest).draw(draw), Choice::Between(Span::millis(100), Span::secs(5)).draw(draw));
         let pick = |names: &[String], word: u64| names.get(below(word, (names.len() as u64).max(1)) as usize).cloned();
         let Some(process) = pick(&targets.processes, which).map(|name| Target::from_text(&name)) else { return Vec::new() };
-        // Around something that somebody does: perturbing quiet is a waste (K §9.1, pruning rules).
+        // Around an operation: faults in quiet times are a waste (K §9.1, pruning rules).
         let in_time: Vec<Duration> = ops.iter().map(|op| op.common.at.since(SimTime::ZERO)).filter(|at| *at < safety.0).collect();
         let happens = match in_time.get(below(moment, (in_time.len() as u64).max(1)) as usize) {
             Some(at) => *at,
@@ -124,7 +124,7 @@ impl Pattern {
                 let mut faults = vec![to(begin, &ahead), freeze(Target::from_text(&behind))];
                 if half {
                     faults.push(row(travel, None, FaultKind::Crash(Crash { process: process.clone(), down })));
-                    // It starts anew and asks the server that is behind.
+                    // It starts again and asks the server that is behind.
                     faults.push(to(travel + down.0, &behind));
                 } else {
                     faults.push(to(travel, &behind));

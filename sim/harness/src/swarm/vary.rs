@@ -1,7 +1,7 @@
-//! What else a swarm could have drawn: the faults of one kind, a little different.
+//! Alternatives that a swarm could have drawn: the faults of one kind with a small change.
 //!
-//! Whatever these give is in the range of the swarm's own draws, so that a scenario that must hold must hold with it, too: as many of a
-//! kind as a profile has, each as long as one may be, and the peace between them.
+//! All results are in the range of the swarm's own draws, so that a scenario that must hold must hold with them, too: the number of faults
+//! of a kind, their durations, and the pauses between them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sim_config::time::{SimTime, Span, micros};
 
 use super::{AtChanges, PATTERNS, ProfileWeights, Setting, Swarm, busy_for, stream};
 
-/// How often a place for a change is looked for before it is given up.
+/// The number of attempts to find room for a change.
 const TRIES: usize = 4;
 
 /// Whether the name is that of a pattern, whose faults belong together.
@@ -21,7 +21,7 @@ pub fn is_pattern(name: &str) -> bool {
 }
 
 impl Swarm {
-    /// How often a kind occurs in a run at most; 0 = it never does.
+    /// The largest number of faults of a kind in a run; 0 = there are none.
     pub fn most(&self) -> usize {
         match self.profiles {
             ProfileWeights { hostile: 1.., .. } => 4,
@@ -30,7 +30,7 @@ impl Swarm {
         }
     }
 
-    /// The faults of a kind or pattern as a seed draws them in which it is on.
+    /// The faults of a kind or pattern as a seed draws them if it is on.
     pub fn draw_on(&self, name: &str, setting: &Setting<'_>) -> Vec<Fault> {
         let Some(name) = self.names().find(|known| *known == name).filter(|_| self.most() > 0) else { return Vec::new() };
         let mut draw = stream(setting, name);
@@ -38,7 +38,7 @@ impl Swarm {
         self.draw_named(name, self.most() as u32, setting, &mut draw)
     }
 
-    /// Whether these faults of one kind, by time, are such as are drawn: none too long or short, and far enough from each other.
+    /// Whether the swarm could have drawn these faults of one kind, by time: none too long or short, and far enough from each other.
     pub fn admits(&self, faults: &[Fault], safety: Span) -> bool {
         if faults.is_empty() {
             return true;
@@ -57,7 +57,7 @@ impl Swarm {
         })
     }
 
-    /// These faults of one kind with one change in the time of one of them: when it begins, or how long it lasts. `None` = no room.
+    /// These faults of one kind with one change in the time of one of them: its start or its duration. `None` = no room.
     pub fn retimed(&self, faults: &[Fault], safety: Span, draw: &mut Draw) -> Option<Vec<Fault>> {
         (0..TRIES).find_map(|_| {
             let mut changed = faults.to_vec();
@@ -65,7 +65,7 @@ impl Swarm {
             let by = safety.0.mul_f64(draw.unit() * step(draw));
             match (draw.below(3), fault.common.lasts) {
                 (0, Some(lasts)) => {
-                    // In the microseconds that a file can say.
+                    // In microseconds, as files write it.
                     let changed = Span::micros(if draw.chance(0.5) { micros(lasts.0) * 2 } else { micros(lasts.0) / 2 });
                     fault.common.lasts = Some(changed.clamp(self.shortest, self.longest));
                 }
@@ -78,7 +78,7 @@ impl Swarm {
         })
     }
 
-    /// These faults of one kind, of which one is about something else: it has the parameters of one that another seed draws.
+    /// These faults of one kind, one of them with the parameters of a fault that another seed draws.
     pub fn retargeted(&self, faults: &[Fault], setting: &Setting<'_>, draw: &mut Draw) -> Option<Vec<Fault>> {
         let kind = faults.first()?.kind.kind();
         let other = self.draw_on(kind, setting).into_iter().next()?;
@@ -87,7 +87,7 @@ impl Swarm {
         (changed != faults && self.admits(&changed, setting.safety)).then_some(changed)
     }
 
-    /// These faults of one kind, which begin with changes of objects instead of at any time, or the other way round.
+    /// These faults of one kind, triggered by changes of objects instead of beginning at any time, or the other way round.
     pub fn retriggered(&self, faults: &[Fault], setting: &Setting<'_>, draw: &mut Draw) -> Option<Vec<Fault>> {
         if setting.targets.resources.is_empty() || faults.iter().any(|fault| fault.kind.begins() != Trigger::Window) {
             return None;
@@ -129,7 +129,7 @@ impl Swarm {
     }
 }
 
-/// How much of the whole a step is at most: small ones are as likely as large ones.
+/// The largest step, as a part of the whole: small ones are as likely as large ones.
 fn step(draw: &mut Draw) -> f64 {
     1.0 / f64::from(1u32 << draw.below(12))
 }

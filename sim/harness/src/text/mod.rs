@@ -1,4 +1,4 @@
-//! How answers look on a console: colour, if there is any, and rows that line up.
+//! The format of answers on a console: colour, if there is any, and aligned columns.
 //!
 //! Nothing here prints.
 

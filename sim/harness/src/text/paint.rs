@@ -1,15 +1,15 @@
-//! Colour, if there is any.
+//! Colour, if it is on.
 
 use clap::builder::styling::{AnsiColor, Style};
 
-/// Whether to colour text, and the few colours there are.
+/// A setting for colour, and the few colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Leaves every text as it is: for pipes, files and whoever asked for no colour.
+    /// Leaves every text unchanged: for pipes, files and users that asked for no colour.
     pub const PLAIN: Paint = Paint { on: false };
 
     /// Colour, whatever the stream.
@@ -20,7 +20,7 @@ impl Paint {
         self.on
     }
 
-    /// Green: it is as it should be.
+    /// Green: all is well.
     pub fn good(self, text: &str) -> String {
         self.style(AnsiColor::Green.on_default(), text)
     }
@@ -30,7 +30,7 @@ impl Paint {
         self.style(AnsiColor::Red.on_default().bold(), text)
     }
 
-    /// News that asks for a look.
+    /// Bold yellow: a remark that deserves a look.
     pub fn warn(self, text: &str) -> String {
         self.style(AnsiColor::Yellow.on_default().bold(), text)
     }
@@ -40,7 +40,7 @@ impl Paint {
         self.style(Style::new().bold(), text)
     }
 
-    /// What the eye may skip.
+    /// Dim: less important text.
     pub fn dim(self, text: &str) -> String {
         self.style(Style::new().dimmed(), text)
     }

@@ -1,6 +1,6 @@
-//! Rows whose columns line up.
+//! Tables with aligned columns.
 
-/// Where a column's text stands.
+/// The alignment of a column's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// The padding comes after it.
@@ -9,7 +9,7 @@ pub enum Align {
     Right,
 }
 
-/// Rows of as many cells as there are columns.
+/// A table with `N` columns.
 pub struct Table<const N: usize>(Rows);
 
 impl<const N: usize> Table<N> {
@@ -18,12 +18,12 @@ impl<const N: usize> Table<N> {
         Self(Rows::new(columns.to_vec()))
     }
 
-    /// A row as it is.
+    /// Adds a row as it is.
     pub fn row(&mut self, cells: [String; N]) {
         self.0.row(cells.into());
     }
 
-    /// A row whose padded cells go through `paint`, with the number of their column.
+    /// Adds a row whose padded cells go through `paint`, with the number of their column.
     pub fn painted(&mut self, cells: [String; N], paint: impl Fn(usize, &str) -> String + 'static) {
         self.0.painted(cells.into(), paint);
     }
@@ -34,7 +34,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Rows whose columns are known when the program runs. Colour is applied to padded cells, so that it does not disturb the widths.
+/// A table whose number of columns is known at run time. Colour is applied to padded cells, so that it does not disturb the widths.
 pub struct Rows {
     columns: Vec<Align>,
     rows: Vec<(Vec<String>, Painter)>,
@@ -49,17 +49,17 @@ impl Rows {
         Self { columns, rows: Vec::new() }
     }
 
-    /// A row as it is.
+    /// Adds a row as it is.
     pub fn row(&mut self, cells: Vec<String>) {
         self.painted(cells, |_, text| text.to_owned());
     }
 
-    /// A row whose padded cells go through `paint`, with the number of their column.
+    /// Adds a row whose padded cells go through `paint`, with the number of their column.
     pub fn painted(&mut self, cells: Vec<String>, paint: impl Fn(usize, &str) -> String + 'static) {
         self.rows.push((cells, Box::new(paint)));
     }
 
-    /// The rows as lines, two spaces between columns, no space at the end of a line. A column with nothing in it takes no room.
+    /// The rows as lines, two spaces between columns, no space at the end of a line. An empty column takes no room.
     pub fn lines(&self) -> Vec<String> {
         let width = |column: usize| self.rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();

@@ -1,4 +1,4 @@
-//! How a write that met a conflict is tried again, in numbers.
+//! The backoff of a write that met a conflict, in numbers.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use sim_config::{Problems, Source};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackoffPlan {
-    /// How often a write is tried in total, from 1; one less than that many sleeps.
+    /// Total number of attempts, at least 1; there is one sleep less.
     pub attempts: u32,
     /// The first sleep, before jitter.
     pub base: Span,
-    /// Each sleep before jitter is this many times the previous one.
+    /// The factor by which each sleep, before jitter, is longer than the previous one.
     pub factor: f64,
-    /// No sleep before jitter is longer. Unlike client-go's `Cap`, it does not end the attempts.
+    /// The longest sleep before jitter. Unlike client-go's `Cap`, it does not end the attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Span>,
     /// A sleep of d becomes uniform between d and d + jitter * d.
@@ -41,13 +41,13 @@ impl From<Backoff> for BackoffPlan {
 }
 
 impl BackoffPlan {
-    /// The policy that it stands for.
+    /// The policy with these numbers.
     pub fn backoff(&self) -> Backoff {
         let jitter = if self.full_jitter { Jitter::Full } else { Jitter::Added(self.jitter) };
         Backoff { steps: self.attempts, base: self.base.0, factor: self.factor, cap: self.cap.map_or(Duration::MAX, |cap| cap.0), jitter }
     }
 
-    /// Values that no policy has; `at` is where it stands.
+    /// Values that no policy has; `at` is the key of the policy.
     pub fn problems(&self, source: Source<'_>, at: &str) -> Problems {
         let mut problems = super::at_least_one(source, &format!("{at}.attempts"), &format!("`{at}.attempts`"), self.attempts);
         for (name, number, least) in [("factor", self.factor, 1.0), ("jitter", self.jitter, 0.0)] {

@@ -1,4 +1,4 @@
-//! What a system adds to files: its workloads and operations.
+//! The workloads and operations that a system adds to files.
 
 use schemars::JsonSchema;
 use sim_config::kinds::OpenKinds;
@@ -6,25 +6,25 @@ use sim_config::kinds::OpenKinds;
 use super::{DraftKinds, Workload, WorkloadDraft, WorkloadPlan};
 use crate::operation::{OpKind, Operation};
 
-/// The kinds of workloads and operations of a system, as [`System`](crate::system::System) wants them.
+/// The kinds of workloads and operations of a system, for [`System`](crate::system::System).
 pub struct WorkloadKinds {
     /// Workloads in scenario files.
     pub drafts: OpenKinds<WorkloadDraft>,
     /// The same kinds in plans, where every value is drawn.
     pub plans: OpenKinds<WorkloadPlan>,
-    /// What actors can be told to do.
+    /// The operations of actors.
     pub operations: OpenKinds<OpKind>,
 }
 
 impl WorkloadKinds {
-    /// Those that [`workloads!`](crate::workloads) and [`kinds!`](macro@sim_config::kinds) have declared.
+    /// The kinds that [`workloads!`](crate::workloads) and [`kinds!`](macro@sim_config::kinds) have declared.
     pub fn of<D: DraftKinds + JsonSchema, P: Workload + JsonSchema, O: Operation + JsonSchema>() -> Self {
         Self { drafts: OpenKinds::of::<D>(), plans: OpenKinds::of::<P>(), operations: OpenKinds::of::<O>() }
     }
 }
 
 /// Declares the workloads of a system, each with its name in files, its [`Draft`](crate::workload::Draft) and its
-/// [`Work`](crate::workload::Work): the enums `Drafts` and `Plans`, and what makes them, and each draft and plan, those of the harness.
+/// [`Work`](crate::workload::Work): the enums `Drafts` and `Plans`, and the conversions of each draft and plan to the types of the harness.
 ///
 /// ```text
 /// workloads! {

@@ -1,4 +1,4 @@
-//! The workload of a scenario: what can be drawn.
+//! The workload of a scenario, whose values may be open.
 
 use std::any::Any;
 use std::fmt;
@@ -18,15 +18,15 @@ use crate::registered::open_set;
 
 open_set!(WorkloadDraft, DRAFTS);
 
-/// Who works on the cluster, with values that may be open: a workload of one of the registered systems.
+/// The actors of a scenario, with values that may be open: a workload of one of the registered systems.
 #[derive(Debug)]
 pub struct WorkloadDraft(Box<dyn DraftOfSystem>);
 
-/// The workloads of a system in scenarios, as it declares them with [`kinds!`](macro@sim_config::kinds): one variant a kind.
+/// The workloads of a system in scenarios, as it declares them with [`kinds!`](macro@sim_config::kinds): one variant for each kind.
 pub trait DraftKinds: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
     /// The draft, whatever its kind.
     fn draft(&self) -> &dyn AnyDraft;
-    /// The same to be changed.
+    /// The same draft, mutable.
     fn draft_mut(&mut self) -> &mut dyn AnyDraft;
 }
 
@@ -57,7 +57,7 @@ impl<D: DraftKinds> DraftOfSystem for D {
 }
 
 impl WorkloadDraft {
-    /// A scenario with this workload.
+    /// Wraps the workload of a system.
     pub fn new(draft: impl DraftKinds) -> Self {
         Self(Box::new(draft))
     }
@@ -72,17 +72,17 @@ impl WorkloadDraft {
         self.0.kind()
     }
 
-    /// The same to be changed.
+    /// The draft, mutable, whatever its system.
     pub fn draft_mut(&mut self) -> &mut dyn AnyDraft {
         self.0.draft_mut()
     }
 
-    /// The workload, if it is one of the system with these workloads.
+    /// The workload, if `D` are the workloads of its system.
     pub fn get<D: DraftKinds>(&self) -> Option<&D> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
 
-    /// The same to be changed.
+    /// The same workload, mutable.
     pub fn get_mut<D: DraftKinds>(&mut self) -> Option<&mut D> {
         (&mut *self.0 as &mut dyn Any).downcast_mut()
     }
@@ -112,22 +112,23 @@ impl Serialize for WorkloadDraft {
     }
 }
 
-/// A workload of a scenario: what can be drawn.
+/// A workload of a scenario, whose values may be open.
 pub trait Draft {
     /// The workload with every value drawn, as a plan has it.
     type Plan: Work + Into<WorkloadPlan>;
 
-    /// The workload with the fewest actors and the one with the most; only asked without [`Draft::problems`].
+    /// The workload with the fewest actors and the one with the most; only called if [`Draft::problems`] finds none.
     fn bounds(&self) -> [Self::Plan; 2];
 
-    /// Values with which nothing could be drawn, or far too much; [`Work::problems`] of the [`bounds`](Self::bounds) is asked besides.
+    /// Values from which nothing could be drawn, or far too much; [`Work::problems`] of the [`bounds`](Self::bounds) are found separately.
     fn problems(&self, source: Source<'_>) -> Problems;
 
-    /// Draws the actors and what they do.
+    /// Draws the actors and their operations.
     fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
 
-    /// Operations that differ a little from `ops`, which it has drawn, and that it could have drawn for the same actors as well: what a
-    /// guided search tries next. What must hold must hold with them. `None` = there are none, or nobody can say that of any.
+    /// Operations that differ a little from `ops`, which this workload has drawn, and that it could have drawn for the same actors as well:
+    /// the next ones that a guided search tries. Claims that must hold for `ops` must hold for them, too. `None` = there are none, or none
+    /// is known.
     fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
         let _ = (ops, draw);
         None
@@ -137,46 +138,45 @@ pub trait Draft {
     /// them.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// Returns the problems of the files.
     fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
         let _ = (source, folder);
         Ok(())
     }
 
-    /// What a run that lasts at most so long does not take of the files, in a sentence, if there is any.
+    /// The part of the files that a run of at most this duration does not use, in a sentence, if there is any.
     ///
     /// # Errors
-    /// It takes nothing of them.
+    /// Fails if the run uses nothing of the files.
     fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
         let _ = lasts;
         Ok(None)
     }
 
-    /// Whether a user who brings a cluster does so in order that its pods get addresses: a sweep in which none asks for one says nothing
-    /// then.
+    /// Whether a user provides a cluster to see its pods get addresses: a sweep in which no pod asks for one is vacuous then.
     fn wants_addresses(&self) -> bool {
         false
     }
 
-    /// The names in scripted operations that nothing can have in any run, whatever is drawn. `objects`: what manifests hold, of which
-    /// [`Draft::adopt`] was told before.
+    /// The names in scripted operations that nothing can have in any run, whatever is drawn. `objects`: those of manifests, which were
+    /// passed to [`Draft::adopt`] before.
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
         let _ = (ops, objects);
         Vec::new()
     }
 
-    /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.
+    /// Adopts the cluster that manifests hold: its nodes and applications replace generated ones.
     fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
         let _ = objects;
         Adoption::NotAsked
     }
 }
 
-/// A [`Draft`] of whichever plan.
+/// A [`Draft`] of any type of plan.
 pub trait AnyDraft {
-    /// The workload with the fewest and that with the most actors: [`Draft::bounds`].
+    /// The workload with the fewest actors and the one with the most: [`Draft::bounds`].
     fn bounds(&self) -> [WorkloadPlan; 2];
-    /// Values with which nothing or far too much could be drawn: [`Draft::problems`].
+    /// Values from which nothing or far too much could be drawn: [`Draft::problems`].
     fn problems(&self, source: Source<'_>) -> Problems;
     /// The drawn workload and the operations of its actors: [`Draft::draw`].
     fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
@@ -185,18 +185,18 @@ pub trait AnyDraft {
     /// See [`Draft::read_files`].
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// Returns the problems of the files.
     fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems>;
     /// See [`Draft::left_out`].
     ///
     /// # Errors
-    /// The run takes nothing of the files.
+    /// Fails if the run uses nothing of the files.
     fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem>;
-    /// Whether a cluster is brought so that its pods get addresses: [`Draft::wants_addresses`].
+    /// Whether a cluster is provided to see its pods get addresses: [`Draft::wants_addresses`].
     fn wants_addresses(&self) -> bool;
     /// Names in scripted operations that nothing can have: [`Draft::misnamed`].
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed>;
-    /// Takes over the cluster that manifests hold, if there is one: [`Draft::adopt`].
+    /// Adopts the cluster that manifests hold, if there is one: [`Draft::adopt`].
     fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption;
 }
 
@@ -231,14 +231,14 @@ impl<D: Draft> AnyDraft for D {
     }
 }
 
-/// What a workload makes of the cluster that manifests hold.
+/// The result of adopting the cluster that manifests hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adoption {
-    /// It lives in that cluster; nothing is generated beside it.
+    /// The workload uses that cluster; nothing is generated beside it.
     MovedIn,
-    /// They hold nothing of a cluster that it could live in: it generates its own.
+    /// The manifests hold no cluster that the workload could use: it generates its own.
     NothingThere,
-    /// It always makes its own.
+    /// The workload always generates its own cluster.
     NotAsked,
 }
 

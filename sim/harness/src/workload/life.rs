@@ -1,4 +1,4 @@
-//! What processes of a workload do in each of their lives.
+//! The lives of a workload's processes.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kube_sim::trace::Note;
 use super::RunContext;
 use crate::deviation::DeviationName;
 
-/// Says what a process does in each of its lives, with `site`, which its neighbours share.
+/// Sets the program that a process runs in each of its lives, with `site`, which it shares with its neighbours.
 pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
     site: &Arc<S>,
     cluster: &Arc<Cluster>,
@@ -29,9 +29,9 @@ pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
     });
 }
 
-/// A process in one of its lives, and what its program needs of the run.
+/// One life of a process, with the parts of the run that its program needs.
 pub struct Life {
-    /// The cluster that it is part of, with its runtime.
+    /// The cluster of the process, with its runtime.
     pub cluster: Arc<Cluster>,
     /// Its number in the run, the same in each life.
     pub process: ProcessId,
@@ -45,7 +45,7 @@ impl Life {
         SimEnv::new(&self.cluster.rt, self.seed, self.process)
     }
 
-    /// A new client of the API, of the kind that the run has drawn for the process.
+    /// A new client of the API, of the kind that was drawn for the process.
     pub fn client(&self) -> SimClient {
         SimClient::of_program(&self.cluster, self.process)
     }
@@ -55,7 +55,7 @@ impl Life {
         self.cluster.rt.process_name(self.process)
     }
 
-    /// Has the trace say that the process said `note`, now.
+    /// Records in the trace that the process said `note`, now.
     pub fn note(&self, note: &dyn Note) {
         self.cluster.note(self.process, note);
     }
@@ -67,8 +67,8 @@ impl Life {
 }
 
 impl RunContext<'_> {
-    /// Adds a process called `name` on a host of its own with the same name, says what it does in each of its lives, with `site`, which
-    /// survives its crashes, and starts it.
+    /// Adds a process called `name` on its own host with the same name, sets the program that it runs in each of its lives, with `site`,
+    /// which survives its crashes, and starts it.
     pub fn start_alone<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
         &self,
         cluster: &Arc<Cluster>,

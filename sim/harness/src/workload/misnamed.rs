@@ -1,7 +1,7 @@
-//! Names in scripted operations that nothing can have in any run: slips of the pen, by which a scenario would ask for nothing.
+//! Names in scripted operations that nothing can have in any run: typing errors, by which a scenario would test nothing.
 //!
-//! Drafts look for them when a scenario is read and it is known which cluster there will be. Only what can be known then is judged: a name
-//! that runs make up, such as that of a pool that is made for an application, may be anything.
+//! Drafts look for them when a scenario is read and its cluster is known. Only names that can be known then are judged: names that runs
+//! make up, such as that of a pool that is made for an application, are not.
 
 use std::collections::BTreeSet;
 
@@ -9,32 +9,32 @@ use sim_config::{advice, nearest};
 
 use super::InvalidValue;
 
-/// So many names are told; of more only the nearest.
+/// The largest number of names that are listed; of more only the nearest is named.
 const NAMES_MAX: usize = 10;
 
 /// A name in a scripted operation that nothing can have.
 pub struct Misnamed {
     /// The position of the operation in the script.
     pub op: usize,
-    /// The key of the operation that names it, or that would if it stood there.
+    /// The key of the operation that has the name, or would have it.
     pub key: &'static str,
-    /// The name, and what there is instead.
+    /// The name, and the existing ones.
     pub invalid: InvalidValue,
 }
 
-/// What is called `what`, such as `pool`, and all that can be called so.
+/// The known names of one kind of object, `what`, such as `pool`.
 pub struct Known<'a> {
     what: &'static str,
     names: BTreeSet<&'a str>,
 }
 
 impl<'a> Known<'a> {
-    /// Those of this kind with these names.
+    /// The known names of this kind.
     pub fn new(what: &'static str, names: impl IntoIterator<Item = &'a str>) -> Self {
         Self { what, names: names.into_iter().collect() }
     }
 
-    /// `None` if something can have the name. `of`: what more is to be said of it, such as its namespace; else nothing.
+    /// The problem with a name; `None` if something can have it. `of`: more about it, such as its namespace; else empty.
     pub fn judge(&self, op: usize, key: &'static str, name: &str, of: &str) -> Option<Misnamed> {
         if self.names.contains(name) {
             return None;

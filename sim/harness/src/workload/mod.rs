@@ -1,7 +1,7 @@
-//! What the clients of a run do.
+//! The work of a run's clients.
 //!
 //! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. [`WorkloadDraft`] and [`WorkloadPlan`]
-//! are those of any registered system.
+//! hold those of any registered system.
 
 pub mod backoff;
 pub mod declare;
@@ -34,9 +34,9 @@ pub use planned::{Workload, WorkloadPlan, problems_of_ops};
 pub use sim_config::kinds::kinds;
 pub use turns::Turns;
 
-/// A workload of a plan: who works on the cluster.
+/// A workload of a plan: its actors and their work.
 pub trait Work {
-    /// The names of the processes that carry operations out.
+    /// The names of the processes that execute operations.
     fn actor_names(&self) -> Vec<String>;
 
     /// The names of all processes that the workload adds.
@@ -44,41 +44,41 @@ pub trait Work {
         self.actor_names()
     }
 
-    /// The names of hosts that are not called as a process is.
+    /// The names of hosts that are not also those of processes.
     fn host_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether an actor of this workload can carry `op` out.
+    /// Checks that an actor of this workload can execute `op`.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the reason why it cannot.
     fn takes(&self, op: &OpKind) -> Result<(), InvalidValue>;
 
     /// Values that are impossible or far too large.
     fn problems(&self, source: Source<'_>) -> Problems;
 
-    /// Simpler variants of the workload in which its actors do `ops`, the ones that save most first; for shrinking what fails.
-    /// Following any of them again and again comes to an end.
+    /// Simpler variants of the workload in which its actors do `ops`, the ones that save most first; for shrinking. Following any of them
+    /// repeatedly must come to an end.
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
         let _ = ops;
         Vec::new()
     }
 
-    /// Whether these operations make sense together. Shrinking leaves operations out, and what is left may ask for something that
-    /// could never come true, such as a second pod of a name whose first one nobody deletes: that would be another failure.
+    /// Whether these operations make sense together. Shrinking leaves operations out, and the rest may ask for something impossible, such
+    /// as a second pod with a name whose first one is never deleted: that would be another failure.
     fn sensible(&self, ops: &[Op]) -> bool {
         let _ = ops;
         true
     }
 
-    /// Whether the controllers run that bring about what is to come true in the end. Shrinking takes the last of them away only where a
-    /// claim about what holds at every step fails: without them the others fail of themselves.
+    /// Whether the controllers run that `eventually` claims rely on. Shrinking removes the last of them only if an `always` claim fails:
+    /// without them `eventually` claims always fail.
     fn has_controllers(&self) -> bool {
         true
     }
 
-    /// What faults can be about, as far as it takes part when its actors do `ops`.
+    /// The targets that faults can have when the actors do `ops`.
     fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         let _ = ops;
         FaultTargets::alone(self.actor_names(), &[])
@@ -90,7 +90,7 @@ pub trait Work {
         BTreeSet::new()
     }
 
-    /// Who cannot do its work either when these processes and hosts are gone: a node without its kubelet, an agent without its host.
+    /// Processes and hosts that cannot work either when these are gone: a node without its kubelet, an agent without its host.
     fn lost_with(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
         let _ = names;
         BTreeSet::new()
@@ -105,45 +105,45 @@ pub trait Work {
     fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>);
 }
 
-/// What a workload is told of the run that it is installed for.
+/// The information about a run that a workload needs to install itself.
 #[derive(Clone, Copy, Debug)]
 pub struct RunContext<'a> {
     /// The seed from which processes draw.
     pub seed: u64,
-    /// What the system under test does differently.
+    /// Deviations of the system under test.
     pub deviations: &'a [DeviationName],
-    /// Who begins in an older version, or is rolled back to it.
+    /// Processes that begin in an older version, or are rolled back to it.
     pub upgrade: Option<&'a Upgrade>,
-    /// What the actors do.
+    /// Operations of the actors.
     pub ops: &'a [Op],
 }
 
 impl<'a> RunContext<'a> {
-    /// What the process of this name does differently in the course of the run.
+    /// The deviations of this process in the course of the run.
     pub fn version_of(&self, process: &str) -> Version<&'a [DeviationName]> {
         let version = Version::present(self.deviations);
         let older = self.upgrade.and_then(|upgrade| Some((upgrade.older(process)?, &upgrade.deviations[..])));
         older.map_or(version, |(during, older)| version.with_older(during, older))
     }
 
-    /// What the actor of this name does, in the order of the plan.
+    /// The operations of this actor, in the order of the plan.
     pub fn turns_of(&self, actor: &str) -> Turns<OpKind> {
         let own = self.ops.iter().filter(|op| op.common.actor == actor);
         Turns::new(own.map(|op| (op.common.at, op.kind.clone())))
     }
 }
 
-/// What nobody can wait for, because it is on hosts that stay broken.
+/// Processes, hosts and pods that claims cannot wait for, because they are on hosts that stay broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutOfReach {
-    /// The processes and hosts that are down or cut off for good, and those that can do nothing without them.
+    /// The processes and hosts that are down or cut off permanently, and those that can do nothing without them.
     pub names: BTreeSet<String>,
     /// The pods that run there or would, as `NAMESPACE/NAME`.
     pub pods: BTreeSet<String>,
 }
 
 impl OutOfReach {
-    /// What that is when these processes and hosts are lost for good.
+    /// Everything out of reach if these processes and hosts are lost permanently.
     pub fn of(work: &dyn Work, ops: &[Op], lost: BTreeSet<String>) -> Self {
         let mut names = lost;
         if names.is_empty() {
@@ -159,21 +159,21 @@ impl OutOfReach {
 pub struct Smaller {
     /// The simpler workload, whose actors do `ops`.
     pub workload: WorkloadPlan,
-    /// What its actors do. Operations of actors that are gone may be among them.
+    /// The operations of its actors. Operations of removed actors may be among them.
     pub ops: Vec<Op>,
-    /// Processes and hosts that are called otherwise now, each with its new name, because they move into the place of one that is gone.
+    /// The processes and hosts that were renamed, each with its new name, because they replace removed ones.
     pub renamed: BTreeMap<String, String>,
 }
 
 impl Smaller {
-    /// The same actors under the same names do the same.
+    /// A variant in which the same actors have the same names and operations.
     pub fn same_ops(workload: impl Into<WorkloadPlan>, ops: &[Op]) -> Self {
         Self { workload: workload.into(), ops: ops.to_vec(), renamed: BTreeMap::new() }
     }
 }
 
-/// Which of `count` numbered things move where if only those remain for which `stays` is true, and how many those are. At least one
-/// remains.
+/// The number of things that remain of `count`, and the new numbers of those that move up, if only those remain for which `stays` is true.
+/// At least one remains.
 pub fn closed_ranks(count: u32, stays: impl Fn(u32) -> bool) -> (u32, BTreeMap<u32, u32>) {
     let mut kept: Vec<u32> = (0..count).filter(|&number| stays(number)).collect();
     if kept.is_empty() && count > 0 {
@@ -182,8 +182,8 @@ pub fn closed_ranks(count: u32, stays: impl Fn(u32) -> bool) -> (u32, BTreeMap<u
     (kept.len() as u32, kept.into_iter().zip(0..).filter(|(from, to)| from != to).collect())
 }
 
-/// The workload that `of` makes of a number of actors, with fewer of `count`: those without operations are given up. `name`: what each
-/// is called.
+/// Variants with fewer than `count` actors: those without operations are removed. `of` makes the workload of a number of actors; `name` is
+/// the name of each.
 pub fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn(u32) -> WorkloadPlan) -> Vec<Smaller> {
     let works = |number: u32| ops.iter().any(|op| op.common.actor == name(number));
     let (left, moved) = closed_ranks(count, works);
@@ -194,7 +194,7 @@ pub fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn
             op.common.actor.clone_from(name);
         }
     }
-    // Who is called otherwise makes other draws. Those behind the last that works go without any change.
+    // A renamed actor has other draws. Removing the actors after the last that works renames none.
     let last = (0..count).rev().find(|&number| works(number)).map_or(1, |last| last + 1);
     let mut all = Vec::new();
     if left < count {
@@ -206,13 +206,13 @@ pub fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn
     all
 }
 
-/// A value of an operation or a plan that nothing can be done with.
+/// An unusable value of an operation or a plan.
 pub struct InvalidValue {
-    /// What stands in the file.
+    /// The text in the file.
     pub found: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub wrong: String,
-    /// What would be right.
+    /// The remedy, or correct values.
     pub right: String,
 }
 

@@ -5,17 +5,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Cluster;
 
-/// Puts a namespace into the store unless it is there.
+/// Puts a namespace into the store unless it exists.
 pub fn preload_namespace(cluster: &Cluster, name: &str) {
     cluster.preload_unless_held(Namespace { metadata: ObjectKey::cluster(name).metadata(), ..Namespace::default() });
 }
 
-/// A pod with these metadata and one container, of which nothing matters but that it is there.
+/// A pod with these metadata and one container, for workloads that only need its existence.
 pub fn plain_pod(metadata: ObjectMeta) -> Pod {
     Pod { metadata, spec: Some(PodSpec { containers: vec![plain_container()], ..PodSpec::default() }), ..Pod::default() }
 }
 
-/// A container of which nothing matters but that it is there.
+/// A container, for workloads that only need its existence.
 pub fn plain_container() -> Container {
     Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() }
 }

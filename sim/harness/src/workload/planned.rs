@@ -15,13 +15,13 @@ use crate::registered::open_set;
 
 open_set!(WorkloadPlan, PLANS);
 
-/// Who works on the cluster: the workload of one of the registered systems.
+/// The actors of a plan: the workload of one of the registered systems.
 #[derive(Debug)]
 pub struct WorkloadPlan(Box<dyn AnyWorkload>);
 
-/// A workload of a plan, as its system declares it with [`kinds!`](macro@sim_config::kinds): one variant a kind.
+/// A workload of a plan, as its system declares it with [`kinds!`](macro@sim_config::kinds): one variant for each kind.
 pub trait Workload: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
-    /// What it does, whatever its kind.
+    /// The work, whatever its kind.
     fn work(&self) -> &dyn Work;
 }
 
@@ -48,12 +48,12 @@ impl<W: Workload> AnyWorkload for W {
 }
 
 impl WorkloadPlan {
-    /// A plan with this workload.
+    /// Wraps the workload of a system.
     pub fn new(workload: impl Workload) -> Self {
         Self(Box::new(workload))
     }
 
-    /// The workload, whatever its system.
+    /// The work, whatever its system.
     pub fn work(&self) -> &dyn Work {
         self.0.work()
     }
@@ -63,7 +63,7 @@ impl WorkloadPlan {
         self.0.kind()
     }
 
-    /// The workload, if it is one of the system with these workloads.
+    /// The workload, if `W` are the workloads of its system.
     pub fn get<W: Workload>(&self) -> Option<&W> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
@@ -93,7 +93,7 @@ impl Serialize for WorkloadPlan {
     }
 }
 
-/// Operations that nobody will carry out.
+/// Operations that could not be executed.
 pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> Problems {
     let names = workload.actor_names();
     let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();

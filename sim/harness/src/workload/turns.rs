@@ -1,4 +1,4 @@
-//! What is left for an actor to do.
+//! The turns that an actor has left.
 
 use std::collections::VecDeque;
 
@@ -20,17 +20,17 @@ pub struct Turns<T>(Mutex<Left<T>>);
 #[derive(Debug)]
 struct Left<T> {
     turns: VecDeque<(SimTime, T)>,
-    /// Whether the first is in hand.
+    /// Whether the first turn is in progress.
     begun: bool,
 }
 
 impl<T: Clone> Turns<T> {
-    /// These turns, in the order in which they are taken.
+    /// A queue of these turns, in order.
     pub fn new(turns: impl IntoIterator<Item = (SimTime, T)>) -> Self {
         Self(Mutex::new(Left { turns: turns.into_iter().collect(), begun: false }))
     }
 
-    /// Waits for the time of the first turn that has not ended, and takes it in hand; `None` = all have ended.
+    /// Waits for the time of the first turn that has not ended, and begins it; `None` = all have ended.
     pub async fn next(&self, rt: &Rt) -> Option<T> {
         let at = self.0.lock().turns.front()?.0;
         rt.sleep_until(at).await;
@@ -39,7 +39,7 @@ impl<T: Clone> Turns<T> {
         left.turns.front().map(|(_, turn)| turn.clone())
     }
 
-    /// The turn in hand has ended. Returns whether it was the last.
+    /// Ends the turn in progress. Returns whether it was the last.
     pub fn end(&self) -> bool {
         let mut left = self.0.lock();
         if std::mem::take(&mut left.begun) {
@@ -48,7 +48,7 @@ impl<T: Clone> Turns<T> {
         left.turns.is_empty()
     }
 
-    /// Ends the turn that a crash interrupted, and tells whether there was one: for an actor that does not begin it again.
+    /// Ends the turn that a crash interrupted, and returns whether there was one: for an actor that does not begin it again.
     pub fn give_up(&self) -> bool {
         let begun = self.0.lock().begun;
         self.end();
@@ -66,7 +66,7 @@ mod tests {
             let turns = Turns::new([1, 5, 9].map(|second| (SimTime::from_secs(second), second)));
             assert!(!turns.give_up(), "nothing is in hand yet");
             assert_eq!((turns.next(&rt).await, rt.now()), (Some(1), SimTime::from_secs(1)));
-            // A crash: the actor asks again.
+            // After a crash the actor asks again.
             assert_eq!((turns.next(&rt).await, rt.now()), (Some(1), SimTime::from_secs(1)));
             assert!(!turns.end());
             assert_eq!((turns.next(&rt).await, rt.now()), (Some(5), SimTime::from_secs(5)));

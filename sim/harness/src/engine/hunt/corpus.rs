@@ -9,53 +9,53 @@ use super::edit::Individual;
 /// A plan that was kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Which run of the search it was, from 0 on.
+    /// The number of its run within the search, from 0 on.
     pub number: u64,
-    /// What ran, and may be edited.
+    /// The plan that ran, and may be edited.
     pub individual: Individual,
-    /// The run that it was made of; `None` = a seed drew it.
+    /// The run whose plan was edited; `None` = a seed drew the plan.
     pub parent: Option<u64>,
-    /// What was changed in that.
+    /// The edits that were made to that plan.
     pub edits: Vec<String>,
     /// The numbers of its features, ascending.
     pub features: Vec<u32>,
-    /// Those of them that no run before it had.
+    /// The numbers of those features that no run before it had.
     pub kept_for: Vec<u32>,
-    /// How often something was made of it.
+    /// The number of plans that were made from it.
     pub chosen: u32,
 }
 
-/// A feature, and how many runs had it.
+/// A feature, and the number of runs that had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What it is, as [`crate::feature`] has it.
+    /// Its text, as in [`crate::feature`].
     pub text: String,
-    /// How many runs had it.
+    /// The number of runs that had it.
     pub hits: u32,
 }
 
-/// The plans that a search keeps, and what it has reached.
+/// The plans that a search keeps, and the features that it has reached.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Corpus {
-    /// In the order in which they ran.
+    /// The kept plans, in the order in which they ran.
     pub entries: Vec<Entry>,
-    /// In the order in which they were reached first.
+    /// The features, in the order in which they were reached first.
     pub features: Vec<Known>,
     /// The number of each feature.
     numbers: BTreeMap<String, u32>,
 }
 
-/// What a feature that one run has adds to the energy of its plan; one that a thousand have adds a thousandth.
+/// The energy that a feature of only one run adds to its plan; one that a thousand runs had adds a thousandth.
 const RARE: u64 = 1 << 20;
 
 impl Corpus {
-    /// What an earlier search has reached and kept.
+    /// The corpus of an earlier search.
     pub fn new(entries: Vec<Entry>, features: Vec<Known>) -> Self {
         let numbers = (0..).zip(&features).map(|(number, known)| (known.text.clone(), number)).collect();
         Self { entries, features, numbers }
     }
 
-    /// Counts the features of a run. Gives their numbers, and of those the new ones.
+    /// Counts the features of a run. Returns their numbers, and the numbers of the new ones.
     pub fn count(&mut self, features: &[String]) -> (Vec<u32>, Vec<u32>) {
         let mut new = Vec::new();
         let mut numbers: Vec<u32> = Vec::with_capacity(features.len());
@@ -83,7 +83,7 @@ impl Corpus {
         self.numbers.contains_key(feature)
     }
 
-    /// How likely each plan is to be chosen: the rarer what it reached, and the less often it was chosen before, the likelier.
+    /// The weight of each plan in the choice: the rarer its features, and the less often it was chosen before, the greater.
     pub fn energies(&self) -> Energies {
         let mut sum = 0u64;
         let of = |entry: &Entry| {
@@ -97,17 +97,17 @@ impl Corpus {
         Energies(sums.collect())
     }
 
-    /// Each plan is as likely as any other.
+    /// Equal weights for all plans.
     pub fn equal_energies(&self) -> Energies {
         Energies((1..=self.entries.len() as u64).collect())
     }
 }
 
-/// How likely the plans of a corpus are to be chosen, added up.
+/// The weights of the plans of a corpus, added up.
 pub struct Energies(Vec<u64>);
 
 impl Energies {
-    /// The place of a plan; `None` = there is none.
+    /// The index of a drawn plan; `None` = there is none.
     pub fn pick(&self, draw: &mut Draw) -> Option<usize> {
         let word = draw.u64();
         let number = below(word, *self.0.last()?);

@@ -1,11 +1,11 @@
-//! A corpus on disk: a folder for each scenario, with a plan file for each plan that was kept, and an index.
+//! A corpus on disk: a folder for each scenario, with a plan file for each kept plan, and an index.
 //!
 //! ```text
 //!  DIR/SCENARIO/corpus.json   what was reached, how often, and what each plan was kept for
 //!  DIR/SCENARIO/000017.toml   the plan of run 17, for `ipam-sim replay`
 //! ```
-//! Plans are written before the index that names them: a process that is killed leaves an index that is right, and perhaps plans that the
-//! next search writes again.
+//! Plans are written before the index that names them: a process that is killed leaves a correct index, and perhaps plans that the next
+//! search writes again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,29 +20,29 @@ use crate::engine::{Error, output, provenance};
 use crate::plan::Plan;
 use crate::scenario::FaultSource;
 
-/// The format of an index.
+/// The schema name of an index.
 const SCHEMA: &str = "ipam-sim/corpus/1";
-/// The file of the index.
+/// The file name of the index.
 const INDEX: &str = "corpus.json";
 
-/// What of a search goes on when it is begun again.
+/// The state of a search that can be continued.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Saved {
-    /// The build whose runs these are.
+    /// The build that made the runs.
     pub build: String,
-    /// Identifies the scenario with all that is set of it.
+    /// Identifies the scenario with all its settings.
     pub config: String,
     /// The first seed of the search.
     pub seed: u64,
-    /// How many runs there were.
+    /// The number of runs so far.
     pub runs: u64,
-    /// What it has reached and kept.
+    /// The kept plans and reached features.
     pub corpus: Corpus,
     /// Plans that were taken over and have not run yet.
     pub waiting: Vec<Individual>,
-    /// How many features were reached after how many runs.
+    /// The number of features that were reached, by number of runs.
     pub curve: Vec<CurvePoint>,
-    /// Each claim that was violated, and where first.
+    /// The claims that were violated, each with its first violation.
     pub finds: Vec<Find>,
 }
 
@@ -57,7 +57,7 @@ struct Index {
     runs: u64,
     curve: Vec<CurvePoint>,
     finds: Vec<Find>,
-    /// Each with the number of runs that had it.
+    /// The features, each with the number of runs that had it.
     features: Vec<(String, u32)>,
     plans: Vec<Row>,
 }
@@ -71,15 +71,15 @@ struct Row {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     edits: Vec<String>,
     chosen: u32,
-    /// None: it was taken over, and has not run.
+    /// Empty = the plan was taken over, and has not run.
     features: Vec<u32>,
     kept_for: Vec<u32>,
     sources: Vec<FaultSource>,
-    /// Identifies the plan: one that somebody edited is known as such.
+    /// Identifies the plan, so that an edited one is noticed.
     plan: String,
 }
 
-/// The folder of a corpus, of one scenario.
+/// The folder of one scenario's corpus.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -92,20 +92,20 @@ fn file_of(number: u64) -> String {
 }
 
 impl Folder {
-    /// That of `scenario` in the corpus `dir`.
+    /// The folder of `scenario` in the corpus `dir`.
     pub fn new(dir: &Path, scenario: &str) -> Self {
         Self { path: dir.join(scenario), written: BTreeSet::new() }
     }
 
-    /// Where its files are.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What an earlier search left; `None` = there was none.
+    /// The state that an earlier search left; `None` = there was none.
     ///
     /// # Errors
-    /// It holds something else, or plans of something else, or plans that were edited.
+    /// Fails if the folder holds other files, a corpus of another scenario, or plans that were edited.
     pub fn read(&mut self, scenario: &str, config: &str) -> Result<Option<Saved>, Error> {
         let index = self.path.join(INDEX);
         let shown = index.display();
@@ -163,7 +163,7 @@ impl Folder {
         Ok(Some(Saved { build, config, seed, runs, corpus: Corpus::new(entries, features), waiting, curve, finds }))
     }
 
-    /// A file that no corpus has.
+    /// The name of a file that does not belong in a corpus.
     fn strange_file(&self) -> Result<Option<String>, Error> {
         let unreadable = |error| Error::io(format!("read {}", self.path.display()), error);
         let mut names = Vec::new();
@@ -176,10 +176,10 @@ impl Folder {
         Ok(names.into_iter().find(|name| name != INDEX && !is_plan(name) && !output::is_aside(name)))
     }
 
-    /// Writes what is new, and the index.
+    /// Writes the new plans, and the index.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// Fails if the operating system refuses.
     pub fn write(&mut self, scenario: &str, saved: &Saved) -> Result<(), Error> {
         let refused = |path: &Path| {
             let action = format!("write {}", path.display());
@@ -247,7 +247,7 @@ fn no_corpus(folder: &Path, name: &str) -> Error {
 /// Checks that a folder holds corpora of scenarios and nothing else.
 ///
 /// # Errors
-/// It holds something else, or cannot be read.
+/// Fails if the folder holds something else, or cannot be read.
 pub fn check(dir: &Path) -> Result<(), Error> {
     if !dir.exists() {
         return Ok(());

@@ -1,8 +1,8 @@
-//! One plan made of another: what a search tries next.
+//! Edits that make a new plan from another: the next plan that a search tries.
 //!
-//! Every edit gives a plan that the scenario could have drawn, which is what keeps a violated claim a find: what must hold must hold for
-//! each of its seeds. The streams of a scenario are independent, so that what one of them gives may be taken from another seed or another
-//! plan; and within one stream the scenario, its swarm and its workload say themselves what else could have been drawn
+//! Every edit gives a plan that the scenario could have drawn, which is why a violated claim counts as a find: claims must hold for each of
+//! the scenario's seeds. The random streams of a scenario are independent, so that the draws of one stream may be taken from another seed
+//! or another plan. Within one stream the scenario, its swarm and its workload say what else could have been drawn
 //! ([`Scenario::draw_source`], [`Swarm::admits`](crate::swarm::Swarm::admits), [`Draft::vary`](crate::workload::Draft::vary)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,29 +15,29 @@ use crate::plan::Plan;
 use crate::scenario::{FaultContext, FaultSource, Scenario, Sourced, sort_faults};
 use crate::swarm::is_pattern;
 
-/// A plan, and where its faults come from.
+/// A plan, and the sources of its faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Individual {
-    /// What the run does.
+    /// The plan of the run.
     pub plan: Plan,
     /// The source of each of its faults.
     pub sources: Vec<FaultSource>,
 }
 
-/// What is changed in a plan.
+/// A change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edit {
-    /// The seed of the run: latencies, choices, who goes on first.
+    /// The seed of the run changes: latencies, choices, scheduling.
     Latencies,
-    /// The faults of one source are those of another seed; it may have had none.
+    /// The faults of one source are those of another seed, possibly none.
     RedrawFaults,
     /// The faults of one source are left out.
     DropFaults,
     /// One fault is moved, lasts longer or shorter.
     RetimeFault,
-    /// One fault is about something else.
+    /// One fault gets another target.
     RetargetFault,
-    /// Faults of one kind begin with changes of objects, or no longer.
+    /// Faults of one kind get triggers (changes of objects), or lose them.
     RetriggerFaults,
     /// One fault is left out.
     DropFault,
@@ -56,7 +56,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Each with how often it is tried, compared with the others.
+    /// All edits, each with its weight in the draw.
     const ALL: [(Edit, u64); 13] = [
         (Edit::Latencies, 3),
         (Edit::RedrawFaults, 4),
@@ -73,7 +73,7 @@ impl Edit {
         (Edit::RedrawKnobs, 1),
     ];
 
-    /// What is changed, in words.
+    /// The edit, in words.
     pub const fn name(self) -> &'static str {
         match self {
             Edit::Latencies => "other latencies",
@@ -104,17 +104,17 @@ impl Edit {
     }
 }
 
-/// How many edits a child has at most.
+/// The largest number of drawn edits of a child.
 const EDITS_MAX: u32 = 4;
-/// Which part of the children has other latencies besides: what hangs on a race is reached on many ways.
+/// The share of the children whose latencies change, too: a race can be reached in many ways.
 const SHAKEN: f64 = 0.5;
-/// How often an edit is sought that is possible in this plan.
+/// The number of draws of an edit that is possible in this plan.
 const TRIES: usize = 12;
-/// A source for problems that nobody reads.
+/// A source for problems that are not reported.
 const NOWHERE: Source<'_> = Source::new("", "");
 
-/// A plan made of `parent` by a few edits, and which those are. `mate`: another plan, for splices. `None` = no edit was possible, or
-/// one undid the other.
+/// A plan made from `parent` by a few edits, and these edits. `mate`: another plan, for splices. `None` = no edit was possible, or one
+/// undid the other.
 pub fn child(scenario: &Scenario, parent: &Individual, mate: &Individual, draw: &mut Draw) -> Option<(Individual, Vec<Edit>)> {
     let wanted = 1 + draw.u64().trailing_zeros().min(EDITS_MAX - 1);
     let mut start = parent.clone();
@@ -139,7 +139,7 @@ pub fn child(scenario: &Scenario, parent: &Individual, mate: &Individual, draw: 
     (individual != start).then_some((individual, edits))
 }
 
-/// A seed to draw something anew from.
+/// Another seed, to draw from.
 fn other_seed(draw: &mut Draw) -> u64 {
     draw.u64() >> 16
 }
@@ -226,7 +226,7 @@ pub fn apply(scenario: &Scenario, of: &Individual, mate: &Individual, edit: Edit
             in_other_workload(scenario, of, Plan { workload, op, ..of.plan.clone() }, draw)
         }
         Edit::VaryOperations => {
-            // A script is not drawn.
+            // The operations of a script are not drawn.
             let varied = scenario.workload.draft().vary(&of.plan.op, draw).filter(|_| scenario.op.is_empty())?;
             in_other_workload(scenario, of, Plan { op: varied, ..of.plan.clone() }, draw)
         }
@@ -248,12 +248,12 @@ fn one_of(groups: &Groups, draw: &mut Draw) -> Option<FaultSource> {
 fn may_be_off(scenario: &Scenario, source: &FaultSource) -> bool {
     match source {
         FaultSource::Row(_) => scenario.may_have(source, 0),
-        // Everything that breaks for good does so with a probability of one half.
+        // Every permanent failure is drawn with a probability of one half.
         FaultSource::Swarm(_) | FaultSource::Core => true,
     }
 }
 
-/// The faults of one source, with one edit.
+/// The faults of one source after one edit.
 fn edit_faults(
     scenario: &Scenario,
     source: &FaultSource,
@@ -274,7 +274,7 @@ fn edit_faults(
                 _ => None,
             }
         }
-        // What belongs together is drawn anew as a whole.
+        // Faults of a pattern or of all processes belong together, and are drawn anew as a whole.
         FaultSource::Swarm(_) | FaultSource::Core => None,
         FaultSource::Row(row) => {
             let mut edited = faults.to_vec();
@@ -302,7 +302,7 @@ fn edit_faults(
 }
 
 /// A plan with another workload: faults that were drawn for the former one are kept where they could have been drawn for this one, too, and
-/// drawn anew otherwise. An upgrade is drawn anew in any case: it names processes.
+/// drawn anew otherwise. An upgrade is always drawn anew: it names processes.
 fn in_other_workload(scenario: &Scenario, of: &Individual, mut plan: Plan, draw: &mut Draw) -> Option<Individual> {
     if plan.upgrade.is_some() {
         plan.upgrade = scenario.draw_upgrade(other_seed(draw), &plan);

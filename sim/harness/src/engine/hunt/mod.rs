@@ -1,4 +1,4 @@
-//! A search through the plans of a scenario that is guided by what its runs cover.
+//! A search through the plans of a scenario, guided by the coverage of its runs.
 //!
 //! ```text
 //!  seeds ──► plan ──┐                      ┌─ nothing new ──► forgotten
@@ -6,8 +6,8 @@
 //!    ▲                                     └─ violated ─────► a find: explained, made smaller, written like a sweep's
 //!    └──────────────────────────────────────────┘
 //! ```
-//! Runs are numbered, and come in batches: what a run tries follows from its number, the seed of the search, and what was kept before its
-//! batch. So the number of workers changes nothing, and a search that ended between two batches goes on as if it had not.
+//! Runs are numbered, and come in batches: the plan of a run follows from its number, the seed of the search, and the plans kept before its
+//! batch. So the number of workers changes nothing, and a search that ended between two batches continues as if it had not.
 
 pub mod corpus;
 pub mod disk;
@@ -37,33 +37,34 @@ use crate::feature::FeatureKind;
 use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 
-/// How many runs see the same corpus.
+/// The number of runs that see the same corpus.
 pub const BATCH: u64 = 32;
-/// Which part of the runs has plans of seeds, whatever the corpus: what no edit leads to is found like that.
+/// The share of the runs whose plans are drawn from seeds, whatever the corpus: they find what no edit leads to.
 const DRAWN: f64 = 0.5;
-/// How long a corpus may be ahead of its folder.
+/// The time after which a changed corpus is written to its folder.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
-/// Why excuses of a hunt are not weighed.
+/// The reason why the excuses of a hunt are not weighed.
 const WHY_EXCUSED: &str = "a hunt comes back to what is rare: their share says nothing";
 
-/// How a search goes about it.
+/// The options of a search.
 #[derive(Clone, Debug)]
 pub struct HuntOptions {
     /// The first seed of the search; `None` = that of the corpus, or 0.
     pub seed: Option<u64>,
-    /// How many runs of each scenario; `None` = as long as there is time, or as many as the scenario has seeds.
+    /// The number of runs of each scenario; `None` = as long as there is time, or as many as the scenario has seeds.
     pub runs: Option<u64>,
     /// No run starts after this much real time; scenarios share it evenly.
     pub budget: Option<Duration>,
-    /// How many workers there are.
+    /// The number of workers.
     pub jobs: usize,
-    /// The folders of corpora: the first is gone on with, the plans of the others are taken over.
+    /// The folders of corpora: the search continues in the first, and takes over the plans of the others.
     pub corpus: Vec<PathBuf>,
     /// The folder for plans of finds.
     pub out: PathBuf,
-    /// Whether plans of finds are also made smaller.
+    /// Whether plans of finds are also shrunk.
     pub shrink: bool,
-    /// Whether what runs cover decides what is kept. Otherwise plans are made of whatever seeds drew: to see what guidance is worth.
+    /// Whether only plans that reach something new are kept. Otherwise all passing plans are kept that no edit made, which shows the value
+    /// of guidance.
     pub guided: bool,
     /// Whether a scenario ends with the batch that has the first find.
     pub first: bool,
@@ -72,7 +73,7 @@ pub struct HuntOptions {
 /// Searches through scenarios, one after the other.
 ///
 /// # Errors
-/// A corpus is none, or of something else. What cannot be written later on is told in the report.
+/// Fails if a corpus is invalid, or belongs to something else. Files that cannot be written later on are named in the report.
 pub fn run(scenarios: &[Ready], options: &HuntOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
     let deadline = options.budget.map(|budget| Instant::now() + budget);
     options.corpus.iter().try_for_each(|dir| disk::check(dir))?;
@@ -81,7 +82,7 @@ pub fn run(scenarios: &[Ready], options: &HuntOptions, progress: &dyn Progress) 
     let (mut results, mut unwritten) = (Vec::new(), Vec::new());
     let total = scenarios.len() as u32;
     for (number, search) in (0..).zip(&mut searches) {
-        // What is left of the budget is shared by what is left to do.
+        // The remaining scenarios share the remaining budget.
         let until = deadline.map(|deadline| {
             let now = Instant::now();
             now + deadline.saturating_duration_since(now) / (total - number)
@@ -110,22 +111,22 @@ struct Search {
     hunt: Hunt,
     edits: BTreeMap<Edit, EditCount>,
     result: ScenarioResult,
-    /// The plans of the listed failures, by the number of their run, and where they come from.
+    /// The plans of the listed failures, by the number of their run, with their origin.
     failing: BTreeMap<u64, (Plan, String)>,
     wall: Duration,
-    /// Why the corpus is not as it should be on the disk.
+    /// The reason why the corpus on disk is not up to date.
     unwritten: Option<String>,
 }
 
-/// What a run tries.
+/// The plan of a run.
 struct Attempt {
     individual: Individual,
-    /// The place of the plan in the corpus that it was made of, and how; `None` = it was drawn or taken over.
+    /// The index in the corpus of the plan that was edited, and the edits; `None` = the plan was drawn or taken over.
     made: Option<(usize, Vec<Edit>)>,
     taken_over: bool,
 }
 
-/// What came of it.
+/// The result of an attempt.
 struct Tried {
     attempt: Attempt,
     features: Vec<String>,
@@ -139,7 +140,7 @@ impl Search {
     fn begin(ready: &Ready, options: &HuntOptions) -> Result<Self, Error> {
         let mut ready = ready.clone();
         let result = empty_result(&ready);
-        // They are about whole sweeps; runs must not name any then.
+        // These claims are about whole sweeps; no run may name any then.
         ready.scenario.check.sometimes.clear();
         let (name, config) = (&*ready.scenario.name, result.config.clone().unwrap_or_default());
         let mut folders = options.corpus.iter().map(|dir| Folder::new(dir, name));
@@ -152,7 +153,7 @@ impl Search {
                 return Err(Error::Usage { message, hint: Some("leave --seed out, or take another folder".to_owned()) });
             }
             (Some(saved), _) if saved.build == build() => saved,
-            // Other code reaches other things: what was kept runs again.
+            // Other code reaches other features: kept plans run again.
             (Some(Saved { corpus, waiting, seed, runs, finds, config, .. }), _) => {
                 let waiting = corpus.entries.into_iter().map(|entry| entry.individual).chain(waiting).collect();
                 Saved { build: build().to_owned(), config, seed, runs, finds, waiting, ..Saved::default() }
@@ -173,7 +174,7 @@ impl Search {
         Ok(Self { ready, folder, saved, hunt, edits, result, failing, wall: Duration::ZERO, unwritten: None })
     }
 
-    /// Runs batches until there were enough, time is up, or somebody stops it.
+    /// Runs batches until there were enough, time is up, or the user stops the search.
     fn go_on(&mut self, options: &HuntOptions, until: Option<Instant>, progress: &dyn Progress) {
         let began = Instant::now();
         let mut left = match (options.runs, options.budget) {
@@ -226,7 +227,7 @@ impl Search {
         self.result = result.into_inner();
         let waited = self.saved.waiting.len().min(tried.iter().take_while(|tried| tried.is_some()).count());
         for (number, tried) in (first..).zip(tried) {
-            // Where time was up, later numbers have not run.
+            // When time was up, later numbers did not run.
             let Some(tried) = tried else { continue };
             self.take(number, tried, guided);
         }
@@ -235,7 +236,7 @@ impl Search {
         self.failing.retain(|number, _| listed.contains(number));
     }
 
-    /// Learns from a run.
+    /// Takes in the result of a run.
     fn take(&mut self, number: u64, tried: Tried, guided: bool) {
         let Tried { attempt: Attempt { individual, made, taken_over }, features, digest, violated, broken } = tried;
         self.saved.runs = number + 1;
@@ -283,7 +284,7 @@ impl Search {
         CurvePoint { runs: self.saved.runs, features: self.saved.corpus.features.len() as u64 }
     }
 
-    /// What came of it, and the plans of the listed failures.
+    /// The result of the search, and the plans of the listed failures.
     fn finish(&mut self) -> (ScenarioResult, Vec<Disturbed>) {
         let mut result = std::mem::take(&mut self.result);
         let name = &self.ready.scenario.name;
@@ -310,7 +311,7 @@ impl Search {
             curve.push(self.now());
         }
         let never = self.never(&result);
-        // They are told as never reached; a hunt is not asked for them.
+        // These would be reported as never reached; a hunt does not have to reach them.
         result.always.retain(|count| count.judged_in > 0);
         result.eventually.retain(|count| count.judged_in > 0);
         result.faults.retain(|count| count.fired_in > 0);
@@ -327,7 +328,7 @@ impl Search {
         (result, failing)
     }
 
-    /// What there is to reach, and no run has.
+    /// The points, claims and faults that no run has reached.
     fn never(&self, result: &ScenarioResult) -> Vec<String> {
         let corpus = &self.saved.corpus;
         let system = systems().of_workload(&self.ready.scenario.workload);
@@ -346,7 +347,7 @@ impl Search {
     }
 }
 
-/// The plan that a run of this number tries: one that waits, one that a seed draws, or one made of what was kept.
+/// The plan of the run with this number: a waiting one, one drawn from a seed, or an edited one of the corpus.
 fn attempt(ready: &Ready, saved: &Saved, energies: &Energies, place: usize, number: u64) -> Attempt {
     if let Some(individual) = saved.waiting.get(place) {
         let mut individual = individual.clone();
@@ -386,7 +387,7 @@ fn try_out(ready: &Ready, mut attempt: Attempt, number: u64, result: &Mutex<Scen
     Tried { attempt, features, digest, violated, broken }
 }
 
-/// Whether the curve has a point after so many runs: 10, 20, 40 and so on.
+/// Whether the curve has a point after this many runs: 10, 20, 40 and so on.
 fn is_told(runs: u64) -> bool {
     runs.is_multiple_of(10) && (runs / 10).is_power_of_two()
 }

@@ -1,4 +1,4 @@
-//! What befalls one request or one change on its way, and where that can be placed.
+//! Disturbances of single requests and changes, and the places where they are possible.
 
 use std::sync::Arc;
 
@@ -9,18 +9,19 @@ use kube_sim::fault::{ChangeLate, FaultKind, RequestEffect, RequestFault, Reques
 use serde::{Deserialize, Serialize};
 use sim_config::time::{SimTime, Span};
 
-/// How long a process that crashed is down.
+/// The downtime of a process that crashed.
 const DOWN: Span = Span::secs(1);
-/// How long a process stands still or is cut off: longer than its callers wait, and than a lease lasts that nobody renews.
+/// The time for which a process is paused or cut off: longer than the timeouts of its callers, and than a lease without renewal.
 const STOPPED: Span = Span::secs(20);
-/// What waits for writes waits no longer: until after the deadlines of its caller.
+/// The longest delay of a message that waits for writes: until after the deadline of its caller.
 const LATE_MOST: Span = Span::secs(20);
-/// How soon an error comes.
+/// The time after which an error arrives.
 const SOON: Span = Span::millis(1);
-/// A change is late until each of so many later writes of the process that it is for, and besides for as long as it may be.
+/// The number of later writes of the process that a change for it can wait for: it is delayed until each of them, and also for the longest
+/// time.
 const OWN_WRITES_MOST: u32 = 2;
 
-/// What befalls a request or a change.
+/// The effect of a disturbance on a request or a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Effect {
@@ -34,18 +35,18 @@ enum ChangeEffect {
     ChangeLate,
 }
 
-/// What befalls one request, or one change for a watch.
+/// A disturbance of one request, or of one change for a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Row", into = "Row")]
 pub(super) struct Disturbance {
-    /// The position of the process among those that are disturbed.
+    /// The index of the process among those that are disturbed.
     process: u16,
     nth: u32,
     effect: Effect,
     writes: u32,
 }
 
-/// A disturbance as it is written down: process, number, effect, writes.
+/// A disturbance in its serialized form: process, number, effect, writes.
 type Row = (u16, u32, Effect, u32);
 
 impl From<Row> for Disturbance {
@@ -61,7 +62,7 @@ impl From<Disturbance> for Row {
 }
 
 impl Disturbance {
-    /// The fault of a plan that does it.
+    /// The fault of a plan with this effect.
     pub(super) fn fault(self, processes: &[String]) -> FaultKind {
         let Self { process, nth, effect, writes } = self;
         let process = Target::from_text(&processes[usize::from(process)]);
@@ -90,7 +91,7 @@ impl Disturbance {
         })
     }
 
-    /// What it does, as a plan calls it.
+    /// The name of the effect, as in a plan.
     pub(super) fn name(self) -> &'static str {
         match self.effect {
             Effect::Request(effect) => effect.name(),
@@ -98,7 +99,7 @@ impl Disturbance {
         }
     }
 
-    /// What it does where, for a person.
+    /// The effect and its place, in words.
     pub(super) fn text(self, processes: &[String]) -> String {
         let (name, nth, process, writes) = (self.name(), self.nth, &processes[usize::from(self.process)], self.writes);
         match self.effect {
@@ -122,8 +123,8 @@ fn waits_for_others(effect: RequestEffect) -> bool {
     matches!(effect, RequestEffect::Late | RequestEffect::LateAfterReset | RequestEffect::ReplyLate)
 }
 
-/// What can befall a request, each once. Reads change nothing: of them only answers matter. Where a process stands still or is cut off
-/// between two writes makes no difference to anybody else, so that the two ends of each write suffice.
+/// The possible effects on a request, each once. Reads change nothing: only their answers matter. A pause or a partition anywhere between
+/// two writes looks the same to all others, so that the two ends of each write suffice.
 fn effects(request: &SentRequest) -> Vec<(RequestEffect, u32)> {
     use RequestEffect::{
         CrashAfter, CrashBefore, CutAfter, CutBefore, Late, LateAfterReset, LateCommit, LeaseTaken, PauseAfter, PauseBefore, ReplyLate,
@@ -150,7 +151,7 @@ fn effects(request: &SentRequest) -> Vec<(RequestEffect, u32)> {
     }
 }
 
-/// Until which of the writes that its process sends after it a change is late; 0 = whatever its process writes meanwhile.
+/// The writes until which a change is delayed, by their number among the later ones of its process; 0 = whatever it writes meanwhile.
 fn own_writes(change: &SentChange, later: &[(Arc<str>, Logged)]) -> impl Iterator<Item = u32> + use<> {
     let in_time = later.iter().take_while(|(_, logged)| logged.at() < change.at + LATE_MOST.0);
     let own = in_time.filter(|(_, logged)| match logged {
@@ -160,8 +161,8 @@ fn own_writes(change: &SentChange, later: &[(Arc<str>, Logged)]) -> impl Iterato
     0..=(own.count() as u32).min(OWN_WRITES_MOST)
 }
 
-/// What can come after the last disturbance of a run: everything at each later request of these processes, and at each later change for
-/// them. When faults have healed there is none any more.
+/// The disturbances that can follow the last one of a run: each at every later request of these processes, and at every later change for
+/// them, until the faults heal.
 pub(super) fn disturbances(log: &[(Arc<str>, Logged)], processes: &[String], heal_at: SimTime) -> Vec<Disturbance> {
     let after = log.iter().rposition(|(_, logged)| logged.is_struck()).map_or(0, |position| position + 1);
     let mut found = Vec::new();

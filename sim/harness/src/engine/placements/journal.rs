@@ -1,9 +1,9 @@
-//! Placements as they are tried, in a file: a search that is cut off goes on from there.
+//! A file of the placements that were tried: an interrupted search resumes from there.
 //!
 //! ```text
 //!  placements-SCENARIO.jsonl   whose they are; then a line for each part of a level: what each of its placements gave, and their result
 //! ```
-//! The search itself is not written down: with the same runs it comes to the same placements in the same order.
+//! The search itself is not saved: with the same runs it reaches the same placements in the same order.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -16,25 +16,25 @@ use super::disturbance::Disturbance;
 use crate::engine::seeds::Shard;
 use crate::engine::{Error, output};
 
-/// What a placement gave.
+/// The result of a placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tried {
     pub digest: Digest,
     pub failed: bool,
-    /// What can be placed after it.
+    /// The disturbances that can follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<Disturbance>,
 }
 
-/// The first line: whose placements these are.
+/// The first line: identifies the search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Whose {
-    /// The build whose runs these are.
+    /// The build of the runs.
     build: String,
-    /// Identifies the scenario with all that is set of it, and how many disturbances a placement has.
+    /// Identifies the scenario with all its settings, and the number of disturbances of a placement.
     config: Option<String>,
     seeds: SeedRange,
-    /// The part of the placements, of how many.
+    /// The shard of the placements, and the number of shards.
     shard: Option<(u32, u32)>,
 }
 
@@ -47,32 +47,32 @@ impl Whose {
 /// Any other line: a part of a level.
 #[derive(Serialize, Deserialize)]
 struct Part {
-    /// What each placement gave, by its number in the search.
+    /// The result of each placement, by its number in the search.
     tried: Vec<(usize, Tried)>,
     result: ScenarioResult,
 }
 
-/// The placements of a search that is under way.
+/// The journal of a search in progress.
 pub(super) struct Journal {
     path: PathBuf,
-    /// `None` = it cannot be written any more.
+    /// `None` = the file cannot be written any more.
     file: Option<fs::File>,
 }
 
-/// What an earlier search left.
+/// The results of an earlier search.
 #[derive(Default)]
 pub(super) struct Earlier {
-    /// What each placement gave, by its number in the search.
+    /// The result of each placement, by its number in the search.
     pub tried: BTreeMap<usize, Tried>,
-    /// Of each of its parts.
+    /// The results of each of its parts.
     pub results: Vec<ScenarioResult>,
 }
 
 impl Journal {
-    /// The journal of a scenario in this folder, and with `resume` what is in it. A last line that is not whole counts as absent.
+    /// Opens the journal of a scenario in this folder, and with `resume` reads its content. An incomplete last line is ignored.
     ///
     /// # Errors
-    /// It is about other runs, or the operating system refuses.
+    /// Fails if the journal is of other runs, or the operating system refuses.
     pub(super) fn open(folder: &Path, scenario: &str, whose: &Whose, resume: bool) -> Result<(Self, Earlier), Error> {
         let shard = whose.shard.map(|(index, total)| format!("-{index}of{total}")).unwrap_or_default();
         let path = folder.join(format!("placements-{scenario}{shard}.jsonl"));
@@ -90,7 +90,7 @@ impl Journal {
             return Err(Error::Usage { message, hint });
         }
         let parts: Vec<Part> = lines.map_while(|line| serde_json::from_str(line).ok()).collect();
-        // What is cut off goes, so that lines which are appended are whole.
+        // An incomplete line is dropped, so that appended lines are complete.
         let mut whole = line_of(whose);
         parts.iter().for_each(|part| whole.push_str(&line_of(part)));
         let unwritable = |error| Error::io(format!("write {}", path.display()), error);
@@ -104,7 +104,7 @@ impl Journal {
         Ok((Self { path, file }, earlier))
     }
 
-    /// Writes a part down. One that cannot be written costs no more than that its placements are tried again.
+    /// Appends a part. If that fails, nothing more is written, and a resumed search tries the placements again.
     pub(super) fn keep(&mut self, tried: Vec<(usize, Tried)>, result: ScenarioResult) {
         let line = line_of(&Part { tried, result });
         if let Some(file) = &mut self.file
@@ -114,9 +114,9 @@ impl Journal {
         }
     }
 
-    /// All is tried: the next search begins anew.
+    /// Ends the journal when all is tried: the next search begins anew.
     pub(super) fn done(self) {
-        // What stays is read by nobody who does not ask for it.
+        // If the file cannot be removed, only a search with `resume` reads it.
         let _ = fs::remove_file(self.path);
     }
 }

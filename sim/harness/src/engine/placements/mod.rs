@@ -4,8 +4,8 @@
 //!  plan of a seed ── run ──► its requests ──► the plan with one disturbance ── run ──► the requests after it ──► with two ── …
 //!                            and deliveries    each at each of them                    of *this* run
 //! ```
-//! Nothing is drawn. Placements of one length run before longer ones. A run that another placement has given already, by its digest, is
-//! continued once: what can follow is the same. Nothing is placed after a run that fails.
+//! Nothing is drawn. Placements of one length run before longer ones. Of runs with the same digest only the first is continued: the same
+//! can follow each. Nothing is placed after a run that fails.
 
 mod disturbance;
 mod journal;
@@ -34,10 +34,10 @@ use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 use crate::world::Outcome;
 
-/// How many placements are tried until they are written down: a second or so.
+/// The number of placements between two writes to the journal: a second or so.
 const PART: usize = 1_000;
 
-/// A plan without disturbances, and the processes at whose requests they are placed.
+/// A plan without disturbances, and the processes whose requests are disturbed.
 struct Base {
     plan: Plan,
     processes: Vec<String>,
@@ -73,7 +73,7 @@ impl Search<'_> {
         &self.bases[self.placements[number].base as usize]
     }
 
-    /// The plan of a placement: its disturbances are faults like others.
+    /// The plan of a placement: its disturbances are added as faults.
     fn plan(&self, number: usize) -> Plan {
         let Base { plan, processes } = self.base(number);
         let mut plan = plan.clone();
@@ -82,7 +82,7 @@ impl Search<'_> {
         plan
     }
 
-    /// Runs a placement and counts it. `goes_on`: another disturbance may come after it.
+    /// Runs a placement and counts it. `goes_on`: another disturbance may follow.
     fn run(&self, number: usize, goes_on: bool, counts: bool, result: &Mutex<ScenarioResult>) -> Tried {
         let Base { plan: base, processes } = self.base(number);
         let plan = self.plan(number);
@@ -102,19 +102,19 @@ impl Search<'_> {
     }
 }
 
-/// What limits a search.
+/// The limits of a search.
 pub(super) struct Limits<'a> {
-    /// How many disturbances a placement has at most.
+    /// The largest number of disturbances of a placement.
     pub disturbances: u32,
-    /// Only this part of the first disturbances.
+    /// The shard of the first disturbances to search; `None` = all.
     pub shard: Option<Shard>,
     pub jobs: usize,
     pub until: Option<Instant>,
-    /// Where what was tried is written down, if it is, and whether to go on from what is there.
+    /// The folder of the journal, and whether to resume from it; `None` = no journal.
     pub journal: Option<(&'a Path, bool)>,
 }
 
-/// The numbers of a level, a part at a time.
+/// The ranges of a level's numbers, a part each.
 fn parts(level: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     level.clone().step_by(PART).map(move |first| first..level.end.min(first + PART))
 }
@@ -122,7 +122,7 @@ fn parts(level: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 /// Runs every placement in the plans of some seeds. The result counts runs where it says seeds; its ranges are those of the plans.
 ///
 /// # Errors
-/// What is written down is about other runs, or nothing can be.
+/// Fails if the journal is of other runs, or cannot be written.
 pub(super) fn sweep(
     ready: &Ready,
     mut result: ScenarioResult,
@@ -130,7 +130,7 @@ pub(super) fn sweep(
     limits: &Limits<'_>,
     progress: &dyn Progress,
 ) -> Result<(ScenarioResult, Vec<Disturbed>), Error> {
-    // One plan need not show what a whole sweep does.
+    // One plan need not show everything that a whole sweep must.
     result.sometimes.clear();
     let bases = (range.first..=range.last).map(|seed| {
         let plan = ready.scenario.draw(seed);
@@ -156,7 +156,7 @@ pub(super) fn sweep(
         let level = first..search.placements.len();
         first = level.end;
         let goes_on = disturbances < limits.disturbances;
-        // What has no disturbance is the first part's to tell.
+        // The placement without disturbances is counted by the first shard.
         let counts = disturbances > 0 || limits.shard.is_none_or(|shard| shard.index == 1);
         let name = format!("{} +{disturbances}", ready.scenario.name);
         let jobs = limits.jobs.min(level.len()).max(1);
@@ -226,7 +226,7 @@ pub(super) fn sweep(
     if let Some(journal) = journal.take_if(|_| summary.complete) {
         journal.done();
     }
-    // What was counted by the number of the placement is told by the seed of its plan.
+    // Failures were counted by the number of the placement; they are reported with the seed of its plan.
     let mut failing = Vec::new();
     for failure in &mut result.failures {
         let number = failure.seed as usize;

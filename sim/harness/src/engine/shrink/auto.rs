@@ -1,12 +1,12 @@
-//! What a sweep does with its listed failures: it says what they come of, and writes a smaller plan of each cause.
+//! Explains the listed failures of a sweep: finds their causes, and writes a smaller plan for each cause.
 //!
 //! ```text
 //!  first failure of each claim ──► made smaller ──► what it needs: its cause
 //!  every other listed failure ──► does it go when that is left out? ──yes──► the same cause
 //!                                                                   └─no──► another one: made smaller, too
 //! ```
-//! Claims that break by one cause share its plan: one that the smaller plan of the same seed violates, too, is not shrunk again, and a
-//! smaller plan that needs what another one needs is not kept beside it.
+//! Claims that break for one reason share its plan: a claim that the smaller plan of the same seed violates, too, is not shrunk again, and
+//! of smaller plans with the same needs only the first is kept.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,12 +25,13 @@ use crate::fault_text;
 use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 
-/// What one failure may cost. Runs and events are the same on every machine, and so are the smaller plans: some ten seconds of one core.
+/// The limit on the work for one failure: some ten seconds of one core. Runs and events are the same on every machine, and so are the
+/// smaller plans.
 const EACH: Work = Work { runs: 2_000, events: 4_000_000 };
-/// What all failures of a sweep may cost together.
+/// The limit on the work for all failures of a sweep together.
 const TOTAL: Work = Work { runs: 6_000, events: 12_000_000 };
 
-/// What shrinking costs, the same on every machine.
+/// The cost of shrinking, the same on every machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Work {
     runs: u64,
@@ -47,19 +48,19 @@ impl Work {
     }
 }
 
-/// What is known of the cause of a failure.
+/// The known cause of a failure.
 enum Known {
-    /// It is this one.
+    /// The failure has this cause.
     Cause(String),
-    /// It is none of those that are known.
+    /// The failure has none of the known causes.
     Another,
-    /// Nothing is known that could be left out.
+    /// No known cause can be compared.
     Unknown,
 }
 
 /// The smaller plan of a cause.
 struct Smaller<'a> {
-    /// The plan that it was made from.
+    /// The plan that was shrunk.
     from: &'a Plan,
     /// The claims that the smaller plan violates.
     violated: Vec<String>,
@@ -68,17 +69,17 @@ struct Smaller<'a> {
 }
 
 impl Smaller<'_> {
-    /// Whether another smaller plan shows the same: it gives the same run, or needs the same.
+    /// Whether another smaller plan shows the same cause: its run has the same digest, or it has the same needs.
     fn is_cause_of(&self, shrunk: &Shrunk, cause: Option<&str>) -> bool {
         self.shrunk.digest == shrunk.digest || (cause.is_some() && self.needs.cause().as_deref() == cause)
     }
 }
 
-/// What a failure of a claim was found to come of.
+/// The cause that was found for a failure of a claim.
 struct Explained {
     claim: String,
     cause: Option<String>,
-    /// The classes of the faults that it needs, and the deviations; of two lists that both hold something each is needed.
+    /// The classes of the faults that it needs, and the deviations. The claim holds without all of either list, unless that list is empty.
     without: Option<(Vec<String>, Vec<String>)>,
 }
 
@@ -90,7 +91,7 @@ impl Explained {
         Self { claim: claim.to_owned(), cause: needs.cause(), without }
     }
 
-    /// Plans that hold if this is the cause of their failure, too: nothing is said of what cannot be left out.
+    /// Plans that hold if their failure has this cause, too; none if the cause names nothing that can be left out.
     fn trials(&self, plan: &Plan) -> Vec<Plan> {
         let Some((classes, names)) = &self.without else { return Vec::new() };
         let mut trials = Vec::new();
@@ -114,25 +115,25 @@ pub struct Explainer<'a> {
     progress: &'a dyn Progress,
     shrinks: bool,
     left: Work,
-    /// When who asked has no time left.
+    /// The time at which the caller's time is up.
     until: Option<Instant>,
-    /// How many smaller plans were not made because of that.
+    /// The number of smaller plans that were not made because of that.
     given_up: u64,
 }
 
 impl<'a> Explainer<'a> {
-    /// Writes into the folder `out`, if it `shrinks` at all.
+    /// Writes smaller plans into the folder `out`, if it `shrinks` at all.
     pub fn new(out: &'a Path, progress: &'a dyn Progress, shrinks: bool) -> Self {
         Self { out, progress, shrinks, left: TOTAL, until: None, given_up: 0 }
     }
 
-    /// For this long in all, at most. A plan that is not as small as it gets by then is not kept, so that none depends on the machine:
+    /// Limits the total time. A plan that is not fully shrunk by then is not kept, so that no plan depends on the machine:
     /// [`Explainer::given_up`].
     pub fn within(self, time: Duration) -> Self {
         Self { until: Some(Instant::now() + time), ..self }
     }
 
-    /// How many smaller plans were not made for want of time.
+    /// The number of smaller plans that were not made for lack of time.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
@@ -141,12 +142,11 @@ impl<'a> Explainer<'a> {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Explains the listed failures of a scenario, the first of each claim before the others, and what hurts users, the worst first, before
-    /// the rest. `plans`: the plan
-    /// of each failure, as far as there is one.
+    /// Explains the listed failures of a scenario: the first of each claim before the others, and of those the ones that hurt users most
+    /// before the rest. `plans`: the plan of each failure, if it has one.
     ///
     /// # Errors
-    /// A bug of the harness, for each seed that has one.
+    /// Returns a bug of the harness for each seed that has one.
     pub fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, HarnessBug)> {
         let is_first = |index: usize, failures: &[Failure]| failures[..index].iter().all(|earlier| earlier.claim != failures[index].claim);
         let (mut firsts, others): (Vec<usize>, Vec<usize>) = (0..failures.len()).partition(|&index| is_first(index, failures));
@@ -159,7 +159,7 @@ impl<'a> Explainer<'a> {
                 Err(bug) => bugs.push((failures[index].seed, bug)),
             }
         }
-        // A negative scenario fails as it must: nobody asks for further causes.
+        // A negative scenario is meant to fail: further causes do not matter.
         if ready.scenario.expect.is_some() {
             return bugs;
         }
@@ -180,7 +180,7 @@ impl<'a> Explainer<'a> {
         bugs
     }
 
-    /// Which cause that is known of a claim is that of another failure of it: without what it needs, the claim holds.
+    /// Finds the known cause of another failure of a claim: without the needs of that cause, the claim holds.
     fn cause_among(&mut self, explained: &[Explained], claim: &str, plan: &Plan, ready: &Ready) -> Known {
         let Some(name) = ClaimName::new(claim) else { return Known::Unknown };
         let mut compared = false;
@@ -204,7 +204,7 @@ impl<'a> Explainer<'a> {
         self.left = Work { runs: self.left.runs.saturating_sub(runs), events: self.left.events.saturating_sub(events) };
     }
 
-    /// Makes the plan of a failure smaller and says what it needs. `None` if nobody knows.
+    /// Shrinks the plan of a failure and finds what it needs. `None` if that stays unknown.
     fn explain_one<'p>(
         &mut self,
         failure: &mut Failure,
@@ -221,12 +221,12 @@ impl<'a> Explainer<'a> {
             failure.shrunk = Some(same.shrunk.clone());
             return Ok(Some(Explained::new(&failure.claim, &same.needs)));
         }
-        // A negative scenario fails as it must: nobody waits for a smaller plan.
+        // A negative scenario is meant to fail: no smaller plan is needed.
         let wanted = self.shrinks && ready.scenario.expect.is_none();
         let smaller = if wanted && !self.left.is_done() { self.make_smaller(from, &claim, ready)? } else { None };
         let smaller = smaller.and_then(|found| Some((found.needs?, found.plan, found.violated, found.shrunk)));
         let Some((needs, mut plan, violated, mut shrunk)) = smaller else {
-            // What it needs is known in any case, unless somebody has no time left.
+            // The needs are found in any case, unless the user stops the harness.
             let Some(needs) = self.needs_of(from, &claim, ready) else { return Ok(None) };
             (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
             return Ok(Some(Explained::new(&failure.claim, &needs)));
@@ -252,7 +252,8 @@ impl<'a> Explainer<'a> {
         needs_of(plan, &ready.stage, claim, &ProgressWatch { progress: self.progress, counter: &counters[0] })
     }
 
-    /// `None` if there was no time to make it as small as it gets, or if the plan does not fail now: that is told as nondeterminism.
+    /// Shrinks a plan. `None` if time did not suffice to shrink it fully, or if the plan does not fail now: that is reported as
+    /// nondeterminism.
     fn make_smaller(&mut self, from: &Plan, claim: &ClaimName, ready: &Ready) -> Result<Option<Found>, HarnessBug> {
         if self.is_late() {
             self.given_up += 1;
@@ -271,8 +272,8 @@ impl<'a> Explainer<'a> {
         Ok(Some(found))
     }
 
-    /// Writes a smaller plan beside the plan that it was made from. Further claims of one seed have their name in the file's, and further
-    /// causes of one claim a number.
+    /// Writes a smaller plan beside the plan that it was made from. File names contain the claim for further claims of one seed, and a
+    /// number for further causes of one claim.
     fn write(&self, plan: &mut Plan, (from, file): (&Plan, Option<String>), claim: Option<&ClaimName>, taken: &[&str]) -> Option<String> {
         let claim = claim.map(|claim| format!("-{claim}")).unwrap_or_default();
         let name = |number: u32| {

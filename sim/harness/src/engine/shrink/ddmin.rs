@@ -1,12 +1,12 @@
-//! Delta debugging over lists and numbers: small inputs that still fail, by asking a test again and again.
+//! Delta debugging over lists and numbers: finds small inputs that still fail, by repeated tests.
 //!
-//! The tests are asked in an order that depends on nothing but their answers, so that equal tests give equal results. Nothing
-//! is assumed of a test: where it is not monotone the result still fails, but something smaller may fail, too.
+//! The order of the tests depends on nothing but their results, so that equal tests give equal results. Nothing is assumed of a test: if it
+//! is not monotone, the result still fails, but something smaller may fail, too.
 
-/// Up to this length, [`ddmin`] also tries to leave out two items at once.
+/// The longest list of which [`ddmin`] also tries to leave out two items at once.
 const PAIRS_MAX: usize = 16;
 
-/// The smallest sublist found of which `fails` is true, in the order of `items`. Of `items` itself it must be true; it is not asked.
+/// The smallest sublist found for which `fails` is true, in the order of `items`. It must be true for `items` itself, which is not tested.
 ///
 /// Half of the list is left out at a time, then a quarter, and at last single items, until no single item can be left out. Of short lists
 /// no two items can be left out either: an item that undoes another one often goes only together with it.
@@ -16,7 +16,7 @@ pub(super) fn ddmin<T: Clone>(items: &[T], mut fails: impl FnMut(&[T]) -> bool) 
     }
     let mut left = items.to_vec();
     let mut chunk = left.len().div_ceil(2);
-    // The empty list was asked for: a single item has to stay.
+    // The empty list was tested: a single item has to stay.
     while left.len() > 1 {
         let before = left.len();
         let mut at = 0;
@@ -56,8 +56,8 @@ fn leave_out_two<T: Clone>(left: &mut Vec<T>, fails: &mut impl FnMut(&[T]) -> bo
     false
 }
 
-/// A number from `floor` to `value` for which `fails` is true, by bisection; for `value` itself it must be true, and it is not asked.
-/// It gets within an eighth of a number for which `fails` is false, and prefers few digits.
+/// A number from `floor` to `value` for which `fails` is true, by bisection; it must be true for `value` itself, which is not tested. The
+/// result is within an eighth of a number for which `fails` is false, and has few digits if possible.
 pub(super) fn lower(value: u64, floor: u64, mut fails: impl FnMut(u64) -> bool) -> u64 {
     if value <= floor || fails(floor) {
         return value.min(floor);
@@ -74,7 +74,7 @@ pub(super) fn lower(value: u64, floor: u64, mut fails: impl FnMut(u64) -> bool) 
     high
 }
 
-/// `number` with as few digits as leave it above `above`, as it is.
+/// `number` rounded to as few digits as keep it above `above`.
 fn round(number: u64, above: u64) -> u64 {
     let mut unit = 10u64.pow(number.checked_ilog10().unwrap_or(0));
     while number / unit * unit <= above && unit > 1 {
@@ -147,7 +147,7 @@ mod tests {
             prop_assert!(minimal.contains(&found), "{found:b} is none of {minimal:?}");
         }
 
-        /// Any test at all: the result fails, and without one item or two it does not, as far as brute force knows.
+        /// Any test at all: the result fails, and leaving out one item or two makes it pass, by brute force.
         #[test]
         fn any_test_gives_a_set_from_which_nothing_can_be_left_out(
             length in 1u32..9,
@@ -165,7 +165,7 @@ mod tests {
             }
         }
 
-        /// Equal tests are asked equal questions.
+        /// Equal tests get equal inputs.
         #[test]
         fn questions_follow_from_answers(answers in prop::collection::vec(any::<bool>(), 256)) {
             let asked = || {

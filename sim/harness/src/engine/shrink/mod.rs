@@ -1,15 +1,15 @@
-//! From a plan that violates a claim to a smaller one that violates the same claim, and to what of it is needed.
+//! Shrinks a plan that violates a claim to a smaller one that violates the same claim, and finds the faults and mutations that it needs.
 //!
 //! ```text
 //!  plan ──► faults ──► actors ──► calm ──► operations ──► values ──► times ──┐──► clip ──► needs
 //!            ▲                                                               │
 //!            └───────────────────── until nothing helps ─────────────────────┘
 //! ```
-//! Each candidate is a plan, valid by itself, and is judged by one run. Which candidates are tried follows from the answers, so that the
-//! same plan and the same build give the same smaller plan, however many threads there are. Only a limit on time can cut the list of
-//! candidates short, and then the result says so.
+//! Each candidate is a plan, valid by itself, and is judged by one run. The choice of candidates depends on the results of earlier ones
+//! alone, so that the same plan and the same build give the same smaller plan, however many threads there are. Only a limit on time can cut
+//! the list of candidates short, and then the result says so.
 //!
-//! That the same *claim* is violated does not mean that it is for the same reason: the smaller plan shows one way to break the claim.
+//! A violation of the same *claim* need not have the same reason: the smaller plan shows one way to break the claim.
 
 pub mod auto;
 pub mod ddmin;
@@ -31,37 +31,37 @@ use crate::world::Stage;
 pub use auto::Explainer;
 pub use watch::{ProgressWatch, Watch};
 
-/// What shrinking one plan may cost.
+/// The limits on the cost of shrinking one plan.
 #[derive(Clone, Copy, Debug)]
 pub struct ShrinkOptions {
-    /// How many plans are run at most. What a failure needs is found out in any case.
+    /// The largest number of runs. The needs of the failure are found in any case.
     pub runs: u64,
-    /// How many events these runs have at most, all together: a measure of what they cost that is the same on every machine.
+    /// The largest number of events of all these runs together: a measure of their cost that is the same on every machine.
     pub events: u64,
-    /// No candidate is run later; `None` = as long as it takes. Only with a limit on time the result depends on the machine.
+    /// The time after which no candidate is run; `None` = no limit. Only with a limit on time the result depends on the machine.
     pub until: Option<Instant>,
 }
 
-/// What came of it.
+/// The result of shrinking.
 pub struct Found {
-    /// The smaller plan, with what its run gave.
+    /// The smaller plan, with the recorded result of its run.
     pub plan: Plan,
-    /// How the claim is violated in its run.
+    /// The violation of the claim in its run.
     pub violation: Violation,
-    /// Every claim that its run violates without an excuse.
+    /// The claims that its run violates without an excuse.
     pub violated: Vec<String>,
-    /// What it needs; `None` if making it smaller was interrupted.
+    /// The faults and mutations that it needs; `None` if shrinking was interrupted.
     pub needs: Option<Needs>,
-    /// What it took; without a file.
+    /// The cost of shrinking, and the sizes; without a file.
     pub shrunk: Shrunk,
-    /// How many events all runs had.
+    /// The number of events of all runs.
     pub events: u64,
 }
 
-/// Makes `plan` smaller. `None` if it does not violate `claim` without an excuse.
+/// Shrinks `plan`. `None` if it does not violate `claim` without an excuse.
 ///
 /// # Errors
-/// A bug of the harness: the smaller plan gives another run when it is run again.
+/// Reports a bug of the harness: the smaller plan gives another run when it is run again.
 pub fn shrink(
     plan: &Plan,
     stage: &Stage,
@@ -71,7 +71,7 @@ pub fn shrink(
 ) -> Result<Option<Found>, HarnessBug> {
     let Some(mut trial) = trial::Trial::new(plan, stage, claim, options, watch) else { return Ok(None) };
     reduce::reduce(&mut trial);
-    // What only makes the claim break sooner is not needed: it is judged before the end is clipped.
+    // Needs are judged before the end is clipped: what merely makes the claim break sooner is not needed.
     let whole = trial.best().clone();
     reduce::clip(&mut trial);
     let needs = needs::needs(&mut trial, &whole);
@@ -88,15 +88,14 @@ pub fn shrink(
     Ok(Some(Found { plan: smaller, violation, violated, needs, shrunk, events: trial.events }))
 }
 
-/// What a violation of `claim` by `plan` needs, without making the plan smaller. `None` if it does not violate it, or if `watch` has
-/// enough.
+/// The needs of a violation of `claim` by `plan`, without shrinking the plan. `None` if it does not violate the claim, or if `watch` stops.
 pub fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName, watch: &dyn Watch) -> Option<Needs> {
     let options = ShrinkOptions { runs: u64::MAX, events: u64::MAX, until: None };
     let mut trial = trial::Trial::new(plan, stage, claim, options, watch)?;
     needs::needs(&mut trial, plan)
 }
 
-/// How large a plan is.
+/// The size of a plan.
 fn size(plan: &Plan) -> Size {
     Size {
         ops: plan.op.len() as u64,

@@ -1,4 +1,4 @@
-//! What of a plan its failure needs: faults and deviations, alone and together.
+//! The faults and deviations that a plan needs for its failure, alone and together.
 
 use ipam_reports::shrink::{Need, Needs};
 
@@ -6,11 +6,10 @@ use super::trial::Trial;
 use crate::fault_text::{name, text};
 use crate::plan::Plan;
 
-/// Pairs of more faults than these are not tried: there would be too many.
+/// The largest number of faults of which pairs are tried: more have too many pairs.
 const FAULTS_IN_PAIRS_MAX: usize = 12;
 
-/// Runs `plan`, which fails, without each of its faults and deviations. `None` once whoever looks on has enough: half an answer would be a
-/// wrong one.
+/// Runs `plan`, which fails, without each of its faults and deviations. `None` if the observer stops it: partial needs would be wrong.
 pub(super) fn needs(trial: &mut Trial<'_>, plan: &Plan) -> Option<Needs> {
     let mut holds = |plan: Plan| (!trial.is_stopped()).then(|| trial.violated_at(&plan).is_none());
     let without = |gone: &[usize]| {
@@ -19,7 +18,7 @@ pub(super) fn needs(trial: &mut Trial<'_>, plan: &Plan) -> Option<Needs> {
     };
     let mut needs = Needs { holds_without_faults: holds(Plan { fault: Vec::new(), ..plan.clone() })?, ..Needs::default() };
     for (index, fault) in plan.fault.iter().enumerate() {
-        // Where no fault is needed none is needed alone.
+        // If no fault is needed, none is needed alone.
         let needed = needs.holds_without_faults && holds(without(&[index]))?;
         needs.faults.push(Need { what: text(fault), timeless: name(fault), needed });
     }

@@ -1,4 +1,4 @@
-//! What can be taken away from a plan, the largest pieces first.
+//! The reductions of a plan, the largest first.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,23 +19,23 @@ use crate::upgrade::Upgrade;
 use crate::workload::Smaller;
 use crate::workload::problems_of_ops;
 
-/// How often everything is tried again because something had helped. Two rounds are usual.
+/// The largest number of rounds; a round follows one that made the plan smaller. Two rounds are usual.
 const ROUNDS_MAX: usize = 6;
-/// The shortest time that a fault lasts when it is narrowed.
+/// The shortest duration to which a fault is narrowed.
 const LASTS_MIN: Duration = Duration::from_millis(1);
-/// How far apart the operations of one actor are when all actors are made to begin together.
+/// The intervals between operations of one actor when all actors are made to begin together.
 const SPACINGS: [Duration; 2] = [Duration::ZERO, Duration::from_secs(1)];
-/// A source for problems that nobody reads.
+/// A source for problems that are not reported.
 const NOWHERE: Source<'_> = Source::new("", "");
 
-/// Makes the plan of `trial` smaller until nothing helps.
+/// Reduces the plan of `trial` until nothing helps.
 pub(super) fn reduce(trial: &mut Trial<'_>) {
     focus(trial);
     for _ in 0..ROUNDS_MAX {
         let before = trial.best().clone();
         faults(trial);
         busy_actors(trial);
-        // Fewer actors and other settings make other draws. Among many operations some still meet by chance, among few they may not.
+        // Fewer actors and other settings change the draws. Of many operations some still coincide by chance, of few perhaps none.
         deviations(trial);
         actors(trial);
         calm(trial);
@@ -49,7 +49,7 @@ pub(super) fn reduce(trial: &mut Trial<'_>) {
     }
 }
 
-/// Only the claim in question is judged, and the run ends with its bound. Other `always` claims cost nothing and may tell more.
+/// Judges only the claim in question, and ends the run with its bound. Other `always` claims cost nothing and may be informative.
 fn focus(trial: &mut Trial<'_>) {
     let mut plan = trial.best().clone();
     let claim = trial.claim;
@@ -67,8 +67,8 @@ fn heal(plan: &mut Plan, at: SimTime) {
     }
 }
 
-/// All faults, most faults, single faults. A fault is often needed only to make two actors meet, who would meet without it if they began
-/// together: that is tried, too.
+/// Leaves out all faults, most faults, single faults. A fault is often needed only to make two actors meet that would meet without it if
+/// they began together: that is tried, too.
 fn faults(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     ddmin(&plan.fault, |faults| trial.accept(Plan { fault: faults.to_vec(), ..plan.clone() }));
@@ -92,7 +92,7 @@ fn faults(trial: &mut Trial<'_>) {
     }
 }
 
-/// Every actor begins at the beginning, and goes on `spacing` after each operation.
+/// Lets every actor start at the beginning, with `spacing` between its operations.
 fn at_once(plan: &Plan, spacing: Duration) -> Plan {
     let mut plan = plan.clone();
     let mut next: BTreeMap<String, SimTime> = BTreeMap::new();
@@ -106,7 +106,7 @@ fn at_once(plan: &Plan, spacing: Duration) -> Plan {
     plan
 }
 
-/// All that an actor does, for each actor.
+/// Leaves out all operations of an actor, for each actor.
 fn busy_actors(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     let mut actors: Vec<&str> = plan.op.iter().map(|op| op.common.actor.as_str()).collect();
@@ -118,21 +118,21 @@ fn busy_actors(trial: &mut Trial<'_>) {
     }
 }
 
-/// Most operations, single operations.
+/// Leaves out most operations, single operations.
 fn operations(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     ddmin(&plan.op, |ops| trial.accept(Plan { op: ops.to_vec(), ..plan.clone() }));
 }
 
-/// What the system under test need not do differently.
+/// Leaves out deviations of the system under test.
 fn deviations(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     ddmin(&plan.deviations, |deviations| trial.accept(Plan { deviations: deviations.to_vec(), ..plan.clone() }));
     upgrade(trial);
 }
 
-/// The upgrade, most processes of it, and what the older version need not do differently. When all is settled stays: earlier, what the
-/// older version left would be taken for what the present one does.
+/// Leaves out the upgrade, most of its processes, and deviations of the older version. The time at which all is settled stays: if it were
+/// earlier, effects of the older version would be blamed on the present one.
 fn upgrade(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     let Some(upgrade) = &plan.upgrade else { return };
@@ -154,7 +154,7 @@ fn upgrade(trial: &mut Trial<'_>) {
     });
 }
 
-/// Fewer API servers, and whatever the workload can give up.
+/// Leaves out API servers, and actors that the workload can do without.
 fn actors(trial: &mut Trial<'_>) {
     for servers in 1..trial.best().cluster.api_servers {
         let plan = trial.best();
@@ -193,7 +193,7 @@ fn with_workload(plan: &Plan, smaller: Smaller) -> Plan {
     tidy(plan)
 }
 
-/// Leaves out what is about actors that are gone.
+/// Leaves out everything that names actors that are gone.
 fn tidy(mut plan: Plan) -> Plan {
     let names: Vec<String> = plan.process_names().into_iter().chain((0..plan.cluster.api_servers).map(host_name)).collect();
     let work = plan.workload.work();
@@ -209,7 +209,7 @@ fn tidy(mut plan: Plan) -> Plan {
     Plan { op, ..plan }
 }
 
-/// The cluster as it usually is: version knobs and delays at their defaults, servers that do everything at once.
+/// Resets the cluster to the usual: version knobs and delays at their defaults, servers without capacity limits.
 fn calm(trial: &mut Trial<'_>) {
     let usual = ClusterPlan {
         api_servers: 1,
@@ -248,7 +248,7 @@ fn calm(trial: &mut Trial<'_>) {
     }
 }
 
-/// Each fault is about fewer processes, has simpler parameters, and lasts less long.
+/// Gives each fault fewer processes, simpler parameters, and a shorter duration.
 fn values(trial: &mut Trial<'_>) {
     for index in 0..trial.best().fault.len() {
         loop {
@@ -276,7 +276,7 @@ fn values(trial: &mut Trial<'_>) {
         let span = |lasts: u64| Some(Span::micros(lasts));
         let floor = micros(LASTS_MIN);
         let shorter = lower(micros(lasts), floor, |lasts| trial.accept(with_fault(&plan, index, |fault| fault.common.lasts = span(lasts))));
-        // The same from the front: it begins later and ends when it did.
+        // The same from the front: the fault begins later and ends when it did.
         let plan = trial.best().clone();
         let end = plan.fault[index].common.at + Duration::from_micros(shorter);
         if plan.fault[index].common.lasts.is_some() && plan.fault[index].common.when.is_empty() {
@@ -294,7 +294,7 @@ fn with_fault(plan: &Plan, index: usize, change: impl FnOnce(&mut Fault)) -> Pla
     plan
 }
 
-/// Faults heal earlier, and nothing is waited for without need.
+/// Lets faults heal earlier, and shortens idle times.
 fn times(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     let last_op = plan.op.iter().map(|op| op.common.at).max().unwrap_or_default();
@@ -308,12 +308,12 @@ fn times(trial: &mut Trial<'_>) {
     while let Some((from, to)) = gap(trial.best(), number) {
         let plan = trial.best().clone();
         let left = lower(to - from, 0, |gap| trial.accept(moved_up(&plan, SimTime::from_micros(to), to - from - gap)));
-        // What closed is no gap any more: the next one has its number.
+        // A gap that closed has no number any more: the next gap takes it.
         number += usize::from(left > 0);
     }
 }
 
-/// The `number`-th stretch of time, from 0, in which the plan does nothing new, in microseconds.
+/// The gap with this `number`, from 0, between two starts of operations or faults, in microseconds.
 fn gap(plan: &Plan, number: usize) -> Option<(u64, u64)> {
     let ops = plan.op.iter().map(|op| op.common.at);
     let faults = plan
@@ -327,7 +327,7 @@ fn gap(plan: &Plan, number: usize) -> Option<(u64, u64)> {
     times.windows(2).nth(number).map(|pair| (pair[0], pair[1]))
 }
 
-/// What happens from `from` on happens `by` microseconds earlier.
+/// The plan with everything from `from` on `by` microseconds earlier.
 fn moved_up(plan: &Plan, from: SimTime, by: u64) -> Plan {
     let mut plan = plan.clone();
     let earlier = |at: SimTime| if at >= from { SimTime::from_micros(at.as_micros() - by) } else { at };
@@ -338,7 +338,7 @@ fn moved_up(plan: &Plan, from: SimTime, by: u64) -> Plan {
     plan
 }
 
-/// Ends the run right after the violation, where the end itself is not the point.
+/// Ends the run right after the violation, unless the claim is judged at its end.
 pub(super) fn clip(trial: &mut Trial<'_>) {
     const GRAIN: u64 = 1_000;
     if trial.kind() == Kind::Eventually {

@@ -1,4 +1,4 @@
-//! One candidate after the other is run; the last that still violated the claim is kept.
+//! Runs one candidate after the other, and keeps the last that still violates the claim.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -24,12 +24,12 @@ pub(super) struct Trial<'a> {
     options: ShrinkOptions,
     watch: &'a dyn Watch,
     best: Plan,
-    /// When the best plan violates the claim.
+    /// The time at which the best plan violates the claim.
     at: SimTime,
-    /// When each plan violates the claim, by its fingerprint.
+    /// The time at which each plan violates the claim, by its fingerprint; `None` = it does not.
     known: BTreeMap<String, Option<SimTime>>,
     pub(super) runs: u64,
-    /// The events of these runs.
+    /// The number of events of these runs.
     pub(super) events: u64,
     pub(super) cut_off: Option<CutOff>,
     /// Whether the operations made sense together at the beginning, and whether all of them came before the faults healed.
@@ -38,7 +38,7 @@ pub(super) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// `None` if the plan does not violate the claim.
+    /// Begins with `plan`. `None` if it does not violate the claim.
     pub(super) fn new(plan: &Plan, stage: &'a Stage, claim: &'a ClaimName, options: ShrinkOptions, watch: &'a dyn Watch) -> Option<Self> {
         let mut trial = Self {
             stage,
@@ -63,7 +63,7 @@ impl<'a> Trial<'a> {
         &self.best
     }
 
-    /// When the best plan so far violates the claim, in model time of its run.
+    /// The time at which the best plan so far violates the claim, in model time of its run.
     pub(super) fn at(&self) -> SimTime {
         self.at
     }
@@ -72,8 +72,8 @@ impl<'a> Trial<'a> {
         self.claim.known().kind
     }
 
-    /// Takes `candidate` instead of the best plan so far if it violates the same claim. A plan that makes no sense does not count, and when
-    /// the limits are reached none does.
+    /// Replaces the best plan so far by `candidate` if that violates the same claim. Rejects a plan that makes no sense, and every plan
+    /// when the limits are reached.
     pub(super) fn accept(&mut self, candidate: Plan) -> bool {
         if candidate == self.best {
             return true;
@@ -88,7 +88,7 @@ impl<'a> Trial<'a> {
         true
     }
 
-    /// Whether whoever looks on has enough.
+    /// Whether the observer wants to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.watch.stop()
     }
@@ -112,7 +112,7 @@ impl<'a> Trial<'a> {
 
     /// Whether a violation in `candidate` can be the one that is looked for.
     fn is_fair(&self, candidate: &Plan) -> bool {
-        // What begins after the faults healed has less than the bound to come true.
+        // An operation after the faults healed leaves less time than the bound.
         let eventually = self.kind() == Kind::Eventually;
         let attended = |plan: &Plan| plan.workload.work().has_controllers();
         (!eventually || !self.in_time || in_time(candidate))
@@ -121,7 +121,7 @@ impl<'a> Trial<'a> {
             && candidate.problems(Source::new("", "")).is_empty()
     }
 
-    /// When `plan` violates the claim. Runs it unless that is known.
+    /// The time at which `plan` violates the claim. Runs it unless that is known.
     pub(super) fn violated_at(&mut self, plan: &Plan) -> Option<SimTime> {
         let fingerprint = plan.fingerprint();
         if let Some(known) = self.known.get(&fingerprint) {
@@ -141,7 +141,7 @@ impl<'a> Trial<'a> {
         first_violation(outcome, self.claim)
     }
 
-    /// Runs the best plan once more, for what its file keeps.
+    /// Runs the best plan once more, for the result that its file records.
     pub(super) fn outcome(&self) -> Result<Outcome, HarnessBug> {
         run_plan(&self.best, self.stage, RunOptions::default())
     }
@@ -158,7 +158,7 @@ fn in_time(plan: &Plan) -> bool {
     plan.op.iter().all(|op| op.common.at <= plan.heal_at)
 }
 
-/// A point in model time as reports have it.
+/// A point in model time, as in reports.
 pub(super) fn seconds(at: SimTime) -> Seconds {
     Seconds::from_micros(at.as_micros())
 }

@@ -1,33 +1,33 @@
-//! Who looks on while a plan shrinks.
+//! Observers of shrinking.
 
 use super::size;
 use crate::engine::progress::{Progress, WorkerCounter};
 use crate::plan::Plan;
 
-/// Who looks on, and may have enough.
+/// Observes shrinking, and may stop it.
 pub trait Watch {
-    /// Whether what there is so far is enough.
+    /// Whether the result so far is enough.
     fn stop(&self) -> bool {
         false
     }
 
-    /// A candidate was run, and whether it failed.
+    /// Notes that a candidate was run, and whether it failed.
     fn ran(&self, failed: bool) {
         let _ = failed;
     }
 
-    /// A smaller plan was found.
+    /// Notes that a smaller plan was found.
     fn smaller(&self, plan: &Plan) {
         let _ = plan;
     }
 }
 
-/// Counts candidates on the counter of a stage of [`Unit::Candidates`](crate::engine::progress::Unit::Candidates), says how small the
-/// plan is, and stops when it is asked to.
+/// Counts candidates on the counter of a stage of [`Unit::Candidates`](crate::engine::progress::Unit::Candidates), reports the size of the
+/// plan, and stops when the progress asks for it.
 pub struct ProgressWatch<'a> {
-    /// Where it is told.
+    /// The receiver of reports.
     pub progress: &'a dyn Progress,
-    /// Where candidates are counted.
+    /// The counter of candidates.
     pub counter: &'a WorkerCounter,
 }
 

@@ -1,4 +1,4 @@
-//! ConfigMaps where some hold a pool (K §1.3).
+//! ConfigMaps, some of which hold a pool (K §1.3).
 
 use crate::Byom;
 use ipam_byom::{PoolConfigMap, STATE_KEY};
@@ -6,13 +6,13 @@ use kube_machinery::api::Cause;
 use kube_machinery::{JsonText, WordHash};
 use kube_sim::kinds::{Stored, config_map_faults, immutable};
 
-/// All ConfigMaps are kept in this type, so that the text of a pool is made only for those who want it.
+/// All ConfigMaps are kept in this type, so that the text of a pool is made only on request.
 impl Stored<Byom> for PoolConfigMap {
     const HAS_GENERATION: bool = false;
     const KEEPS_GENERATION: bool = true;
 
     fn validate(&self) -> Vec<Cause> {
-        // The state is under a key that is valid.
+        // The key of the pool's document is valid.
         let state = self.document().map(|_| STATE_KEY);
         let others = self.data.iter().flat_map(|data| data.others.keys()).map(String::as_str);
         let in_binary = |key: &str| self.binary_data.as_ref().is_some_and(|binary| binary.contains_key(key));

@@ -1,4 +1,4 @@
-//! The coverage points of the BYOM pool: how calls end, and who gives addresses back.
+//! The coverage points of the BYOM pool: the outcomes of calls, and the releasers of addresses.
 
 use ipam_byom::{NodeSources, PoolError, Releaser, StartError, Step};
 use kube_sim::cluster::Cluster;
@@ -9,12 +9,12 @@ const REFUSED: &str = "byom/refused";
 const RELEASE_FAILED: &str = "byom/release-failed";
 const RECOVER_FAILED: &str = "byom/recover-failed";
 const RELEASED: &str = "byom/released";
-/// What tells an adaptor that starts the name of its node (B §4.1).
+/// The source of the node's name for an adaptor that starts (B §4.1).
 const NODE_NAME: &str = "byom/node-name";
 const SOURCES: &[&str] = &["env", "podinfo", "hostname"];
 
 names! {
-    /// Why a call fails.
+    /// The reason why a call fails.
     failed, ERRORS: PoolError {
         PoolError::Reading(_) => "reading",
         PoolError::NoAvailable => "no-available",
@@ -53,24 +53,24 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
     points
 }
 
-/// What a call reaches that the pool refuses.
+/// Reaches the point of a call that the pool refuses.
 pub(crate) fn of_refusal(cluster: &Cluster, error: &PoolError) {
     cluster.reach(CoveragePoint { group: REFUSED, name: failed(error) });
 }
 
-/// What an adaptor reaches that starts and finds this about the name of its node.
+/// Reaches the point of the source that names the node of an adaptor that starts.
 pub(crate) fn of_node_name(cluster: &Cluster, sources: &NodeSources<'_>) {
     let found = [sources.env, sources.podinfo, sources.hostname];
     let named = SOURCES.iter().zip(found).find(|(_, found)| found.is_some());
     named.into_iter().for_each(|(name, _)| cluster.reach(CoveragePoint { group: NODE_NAME, name }));
 }
 
-/// What a step of an adaptor or a controller reaches.
+/// Reaches the points of a step of an adaptor or a controller.
 pub(crate) fn of_step(cluster: &Cluster, step: &Step<'_>) {
     let reach = |group, name| cluster.reach(CoveragePoint { group, name });
     match step {
         Step::NotAllocated { error, .. } => of_refusal(cluster, error),
-        // It was given an address, whose VM was not handed over.
+        // The call was given an address, but the VM was not handed over.
         Step::StartFailed { error: StartError::Instance(error), .. } => of_refusal(cluster, error),
         Step::ReleaseEnded { result: Err(error), .. } => reach(RELEASE_FAILED, failed(error)),
         Step::RecoverEnded { result: Err(error), .. } => reach(RECOVER_FAILED, failed(error)),

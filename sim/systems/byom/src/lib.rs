@@ -1,17 +1,17 @@
 //! The BYOM pool: adaptors share the VMs of one pool that is kept in a ConfigMap.
 //!
-//! What is particular to it in a simulation, around the production code of `ipam-byom`:
+//! The parts that make it a simulated system, around the production code of `ipam-byom`:
 //!
-//! * [`workload`]: adaptors with their callers, VMs, operators; what a scenario may say of them, and what they note while they run
-//! * [`claim`]: what must hold, judged from writes and notes alone
+//! * [`workload`]: adaptors with their callers, VMs, operators; their values in scenarios, and their notes
+//! * [`claim`]: the invariants, judged from writes and notes alone
 //! * [`metrics`]: figures of a run for reports
 //! * [`mutations`]: named ways to make `ipam-byom` misbehave
 //!
-//! [`Byom`] brings all of it to the harness, which draws the plans, runs them and judges.
+//! [`Byom`] provides all of it to the harness, which draws the plans, runs them and judges.
 //!
 //! # Examples
 //!
-//! Sixteen adaptors that allocate at once, as upstream has it and as it should be:
+//! Sixteen adaptors that allocate at once, with upstream's policy and the hardened one:
 //!
 //! ```
 //! use std::path::Path;
@@ -79,7 +79,7 @@ use crate::workload::pool_key;
 pub struct Byom;
 
 kinds! {
-    /// What the operator, the users and the instances of a BYOM pool do.
+    /// The operations of the operator, the users and the instances of a BYOM pool.
     pub enum Operation {
         /// Creates a pod; if there is one of that name, once that is gone.
         "run-pod" => RunPod(RunPod),

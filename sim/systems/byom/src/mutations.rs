@@ -1,9 +1,8 @@
-//! What the switches of the BYOM pool do, and how they are found.
+//! The effects of the BYOM pool's mutations, and how they are found.
 
 use sim_harness::deviation::How;
 
-/// What each switch of [`ipam_byom::Policy`] does. Which switches there are is told there, and a switch that has no row
-/// here does not compile.
+/// The effect of each switch of [`ipam_byom::Policy`]. The switches are listed there; one without a row here does not compile.
 pub const ABOUT: &[(&str, &str)] = &[
     (
         "byom-decide-once",
@@ -50,7 +49,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
 ];
 
-/// The switches of the pool that no claim finds by themselves.
+/// The switches of the pool that no claim finds on its own.
 pub const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("byom-null-map", How::Crash),
     ("byom-four-attempts", How::Figure),

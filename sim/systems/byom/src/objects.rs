@@ -1,4 +1,4 @@
-//! What stands in the objects of a BYOM pool, and what a commit changed in it.
+//! The fields of a BYOM pool's objects, and their changes by commits.
 
 use ipam_byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
 use kube_sim::object::Obj;
@@ -6,7 +6,7 @@ use kube_sim::trace::entity::{Entity, Touch};
 
 use crate::workload::short;
 
-/// How many addresses of a list are shown.
+/// The maximum number of addresses shown of a list.
 const LIST_MAX: usize = 64;
 
 fn document(object: Option<&Obj>) -> Option<&PoolDocument> {
@@ -14,7 +14,7 @@ fn document(object: Option<&Obj>) -> Option<&PoolDocument> {
     config_map.document()?.parse().ok()
 }
 
-/// What a commit of the pool or of a PeerPod changed; `None` = it is neither.
+/// The changes by a commit of the pool or of a PeerPod; `None` = it is neither.
 pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
     let object = after.or(before)?;
     if object.as_any().is::<PoolConfigMap>() {
@@ -49,7 +49,7 @@ fn entities_of(id: &std::sync::Arc<str>, record: &IpAllocation) -> Vec<Entity> {
     [Entity::Address(record.ip.key().clone()), Entity::allocation(id)].into_iter().chain(pod).collect()
 }
 
-/// What a document says of an address.
+/// A description of an address's state in a document.
 fn place(document: &PoolDocument, address: &AddressKey) -> String {
     let mut places: Vec<String> = document.allocated.of_address(address).map(|(id, _)| format!("recorded under {}", short(id))).collect();
     if document.available.contains(address) {
@@ -79,7 +79,7 @@ fn pool_touches(before: &PoolDocument, after: &PoolDocument) -> Vec<Touch> {
     let (lost, gained) = before.available.diff(&after.available);
     for address in lost.into_iter().chain(gained) {
         let thing = Entity::Address(address.key().clone());
-        // An entry that only changed its place is still in the list.
+        // An entry that only moved is still in the list.
         let same = place(before, address.key()) == place(after, address.key());
         if !same && !touches.iter().any(|touch| touch.entities.contains(&thing)) {
             touches.push(Touch { entities: vec![thing], says: moved(address.key()) });

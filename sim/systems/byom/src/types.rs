@@ -7,7 +7,7 @@ use kube_machinery::WordHash;
 use kube_sim::actor::controller_manager::NamespaceContent;
 use kube_sim::kinds::{Stored, TypeDef, moment, status_subresource};
 
-/// The registrations of the adaptor's types. All ConfigMaps are stored in a form that keeps a pool's document apart.
+/// The registrations of the adaptor's types. All ConfigMaps are stored in a form that keeps a pool's document separate.
 pub(super) fn all() -> Vec<TypeDef> {
     vec![
         TypeDef::by::<Byom, PoolConfigMap>().viewed_as::<PoolConfigMap, ConfigMap>(),

@@ -10,7 +10,7 @@ use sim_harness::prelude::*;
 use crate::Operation;
 use crate::workload::{CounterNote, is_counter, value_of};
 
-/// The claims, in the order in which they are listed.
+/// The claims, in the order of listings.
 pub(crate) const CLAIMS: &[ClaimDef] = &[
     ClaimDef::always("no-increment-is-lost", "no two increments are acknowledged with the same value", no_increment_is_lost).citing("K070"),
     ClaimDef::always("counter-never-goes-back", "no committed write of the counter lowers its value", |context| {
@@ -24,17 +24,17 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
     ),
 ];
 
-/// The excuse of a run in which somebody else writes the counter without regard to its version.
+/// The excuse for a run in which an outside writer writes the counter without regard to its version.
 pub(crate) const OUTSIDE_WRITER: &str = "outside-writer";
 
 /// No two increments are acknowledged with the same value.
 fn no_increment_is_lost(context: &Context<'_>) -> Box<dyn Claim> {
     let (rt, reader) = (context.rt.clone(), Reader::new(context.registry));
     let mut acknowledged: FxHashMap<u64, (ProcessId, SimTime)> = FxHashMap::default();
-    // Somebody else lowered the counter: values up to the one that it had may come again.
+    // An outside writer lowered the counter: values up to this one may occur again.
     let mut lowered_from = 0;
     observing(Interest::NOTE.and(Interest::COMMIT), move |event, findings| {
-        // Almost every write is a client's, and reading a value costs more than asking whose it is.
+        // Almost every write is a client's, and reading a value costs more than checking the writer.
         if let EventKind::Commit { client, key, before, after, .. } = event.kind
             && is_counter(key)
             && is_outsider(&rt, client)
@@ -77,15 +77,15 @@ impl Reader {
     }
 }
 
-/// Whether a write came from somebody who is not one of the counter's clients.
+/// Whether a write came from a process that is not one of the counter's clients.
 fn is_outsider(rt: &Rt, process: ProcessId) -> bool {
     !rt.process_name(process).starts_with("client-")
 }
 
 /// No committed write of the counter lowers its value.
 fn counter_never_goes_back(rt: Rt, reader: Reader) -> Box<dyn Claim> {
-    // The value written last, also before a deletion: that must not hide what a re-creation lowers. What follows a write that lowered the
-    // value is judged by that write: it is nobody else's fault.
+    // The last written value, even from before a deletion, which must not hide that a re-creation lowers the value. Later writes are
+    // compared with the lowered value, so only the write that lowered it is blamed.
     let mut last = 0;
     observing(Interest::COMMIT, move |event, findings| {
         let EventKind::Commit { client, key, after: Some(after), revision, .. } = event.kind else { return };
@@ -111,7 +111,7 @@ fn counter_never_goes_back(rt: Rt, reader: Reader) -> Box<dyn Claim> {
 /// Every increment of the plan has come to an end.
 pub(super) struct EveryIncrementEnds {
     rt: Rt,
-    /// Clients that are down or cut off for good: nobody waits for theirs.
+    /// Clients that are permanently down or partitioned: their increments are not waited for.
     lost: BTreeSet<String>,
     planned: usize,
     ended: usize,

@@ -1,13 +1,13 @@
 //! The counter: the smallest system in which a lost update can happen, and the worked example of [`System`].
 //!
-//! Clients increment a number in one ConfigMap. Of most that a system can bring it has one: [`workload`] has a draft, a plan, an operation
-//! and the processes that carry it out; [`claim`] says that no increment is lost; [`DECIDES_ONCE`] is a mutation that loses some, and an
-//! excuse is for writers that are none of the clients. [`Counter`] brings all of it to the harness, which draws the plans, runs them and
-//! judges. Tests of the command line use it where any system will do.
+//! Clients increment a number in one ConfigMap. The system has one of most things that a system can have: [`workload`] has a draft, a plan,
+//! an operation and the processes that carry it out; [`claim`] says that no increment is lost; [`DECIDES_ONCE`] is a mutation that loses
+//! some, and an excuse covers outside writers. [`Counter`] provides all of it to the harness, which draws the plans, runs them and judges.
+//! Tests of the command line use it where any system will do.
 //!
 //! # Examples
 //!
-//! A negative scenario: the sweep is to find what the mutation does wrong, and by which claim.
+//! A negative scenario: the sweep must find the mutation, by the expected claim.
 //!
 //! ```
 //! use std::path::Path;
@@ -47,14 +47,14 @@ use sim_harness::prelude::*;
 use crate::claim::{CLAIMS, OUTSIDE_WRITER};
 use crate::workload::{CounterDraft, CounterPlan};
 
-/// The counter's clients decide on what they read first and only refresh the version when they retry.
+/// The mutation by which the counter's clients decide on their first read and only refresh the version when they retry.
 pub const DECIDES_ONCE: &str = "counter-decides-once";
 
 /// Clients that increment a number in one ConfigMap under optimistic locking.
 pub struct Counter;
 
 kinds! {
-    /// What a client of the counter does.
+    /// The operations of a client of the counter.
     pub enum Operation {
         /// Increments the counter.
         "increment" => Increment,

@@ -1,12 +1,11 @@
-//! Several clients increment a number in one ConfigMap under optimistic locking: the smallest workload in which a lost
-//! update can happen.
+//! Several clients increment a number in one ConfigMap under optimistic locking: the smallest workload in which a lost update can happen.
 //!
 //! ```text
 //!  client-0 ── GET v=7 ─────────── PUT 8 (rv 41) ── 200
 //!  client-1 ────── GET v=7 ── PUT 8 (rv 41) ── 409 ── GET v=8 ── PUT 9 (rv 42) ── 200
 //! ```
-//! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
-//! `counter-decides-once` decides on the first read and only refreshes the version.
+//! A client decides inside the retry loop, on the state that it read in the same attempt. With the mutation `counter-decides-once` it
+//! decides on the first read and only refreshes the version.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,9 +24,9 @@ use sim_harness::prelude::*;
 use crate::DECIDES_ONCE;
 use crate::Operation;
 
-/// How long a client waits for one answer.
+/// The time that a client waits for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a client waits after an error that says nothing was done.
+/// The time that a client waits after an error that says that nothing was done.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(200);
 /// The entry of the ConfigMap that holds the number.
 const FIELD: &str = "value";
@@ -36,7 +35,7 @@ const FIELD: &str = "value";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CounterPlan {
-    /// How many clients, each on a host of its own.
+    /// The number of clients, each on its own host.
     pub clients: u32,
 }
 
@@ -44,11 +43,11 @@ pub struct CounterPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CounterDraft {
-    /// How many clients, each on a host of its own.
+    /// The number of clients, each on its own host.
     pub clients: Choice<u32>,
-    /// How many increments each client makes.
+    /// The number of increments that each client makes.
     pub increments: Choice<u32>,
-    /// Between the turns of one client.
+    /// The time between the turns of one client.
     pub think: Choice<Span>,
 }
 
@@ -85,7 +84,7 @@ impl Draft for CounterDraft {
         (CounterPlan { clients }, ops)
     }
 
-    /// One increment less or more, two of them further apart or closer together, or two clients that change places.
+    /// Varies the increments: one less or more, two of them further apart or closer together, or two clients that change places.
     fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
         let mut turns: BTreeMap<&str, Vec<SimTime>> = BTreeMap::new();
         ops.iter().for_each(|op| turns.entry(&op.common.actor).or_default().push(op.common.at));
@@ -102,7 +101,7 @@ impl Draft for CounterDraft {
             1 if may_have(own.len() + 1) => own.push(own.last().copied().unwrap_or_default() + think),
             2 if client != other => std::mem::swap(&mut own, turns.get_mut(other)?),
             _ => {
-                // What comes after it keeps its distance.
+                // Later turns keep their distance.
                 let (former, now) = (own[at], before + think);
                 own[at..].iter_mut().for_each(|turn| *turn = now + turn.since(former));
             }
@@ -179,7 +178,7 @@ impl Work for CounterPlan {
     }
 }
 
-/// What a client of the counter says it did.
+/// A note of a client of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CounterNote {
     /// The counter was incremented, and the increment acknowledged.
@@ -187,7 +186,7 @@ pub enum CounterNote {
         /// The value that was written.
         value: u64,
     },
-    /// Nobody knows whether an increment took place: its answer was lost, or its client crashed.
+    /// It is unknown whether an increment took place: its answer was lost, or its client crashed.
     LeftOpen,
     /// An operation gave up because its last retry failed, too.
     RetriesExhausted,
@@ -206,7 +205,7 @@ impl Note for CounterNote {
         match self {
             CounterNote::Counted { value } => Some(Step::ok("increment", "", *value)),
             CounterNote::LeftOpen => Some(Step::failed("increment", "", false, "it is unknown whether it took place")),
-            // It is tried again.
+            // The operation is retried.
             CounterNote::RetriesExhausted => None,
         }
     }
@@ -270,7 +269,7 @@ impl Counter {
 
     async fn read(&self) -> Result<Arc<ConfigMap>, ApiError> {
         let request = Request { call: Call::get(&counter_key()), timeout: Some(REQUEST_TIMEOUT) };
-        // A read changes nothing: whatever went wrong, it can be done again.
+        // A read changes nothing: after any error it can be repeated.
         self.client.send(request).await.map(Reply::into_object).map_err(harmless)
     }
 
@@ -281,7 +280,7 @@ impl Counter {
     }
 }
 
-/// An error of a read as one that leaves nothing open.
+/// Marks an error of a read as one that leaves nothing open.
 fn harmless(error: ApiError) -> ApiError {
     if error.is_ambiguous() { kube_machinery::api::TransportError::Refused.into() } else { error }
 }

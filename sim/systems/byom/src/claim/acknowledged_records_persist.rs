@@ -1,4 +1,4 @@
-//! B I6: what was acknowledged stays.
+//! B I6: acknowledged allocations persist.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use super::view::{Change, Sandbox, Seen, View};
 use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, short};
 
-/// An allocation that was acknowledged is recorded, and in every later document that a process of the pool writes, until its
-/// release begins or its sandbox is over. A record whose release ended with success does not come back.
+/// An acknowledged allocation is recorded, and stays in every later document written by a process of the pool, until its release begins or
+/// its sandbox is over. A record whose release ended successfully does not come back.
 ///
-/// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that sandboxes
-/// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not
-/// judged any more; nor is one that went away from outside before its call was answered. Records that come back because a lost document is
-/// made from live owners are no violation: in doubt it is right to keep an address. One that is made without an owner that no list of
-/// PeerPods showed is excused by `owner-lost-by-watch-cache`, unless the process had acknowledged it itself: its VM still refuses everybody
-/// else.
+/// A ConfigMap that was deleted, made unreadable or stripped of its map of records must be rebuilt with every allocation that a sandbox was
+/// told; an allocation that was on its way to its sandbox may be lost then. A record that an outside writer removed or changed is not
+/// judged any more; nor is one that an outside writer removed before its call was answered. Records that come back because a lost document
+/// is rebuilt from live owners are no violation: in doubt it is right to keep an address. A document rebuilt without an owner that no list
+/// of PeerPods showed is excused by `owner-lost-by-watch-cache`, unless the rebuilding process had acknowledged that allocation itself: the
+/// owner's VM still refuses all other allocations.
 ///
-/// Broken by `byom-decide-once`, `byom-recover-decide-once`, `byom-reset-after-read-error`,
-/// `byom-missing-map-is-empty-pool` and `byom-release-by-address`. It does not see what a crashed process was told.
+/// Broken by `byom-decide-once`, `byom-recover-decide-once`, `byom-reset-after-read-error`, `byom-missing-map-is-empty-pool` and
+/// `byom-release-by-address`. Not covered: answers to a process that has crashed.
 pub(crate) struct AcknowledgedRecordsPersist;
 
 impl PoolClaim for AcknowledgedRecordsPersist {
@@ -35,7 +35,7 @@ impl PoolClaim for AcknowledgedRecordsPersist {
                 if change.anew {
                     return;
                 }
-                // Without an earlier record in this document it is a write that was long on its way, and nothing came back.
+                // Without an earlier record in this document it is a delayed write, and nothing came back.
                 let back = |sandbox: &Sandbox| sandbox.released.is_some() && sandbox.times_recorded > 1;
                 let added = change.records.iter().filter(|edit| edit.added().is_some()).map(|edit| &edit.id);
                 for id in added.filter(|id| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(back)) {
@@ -47,7 +47,7 @@ impl PoolClaim for AcknowledgedRecordsPersist {
             Seen::Note(_, PoolNote::Allocated { id, address, .. } | PoolNote::Told { id, address }) => {
                 let Some(document) = view.state.whole() else { return };
                 let recorded = document.allocated.get(id).is_some_and(|record| record.ip.key() == address.key());
-                // The answer of a call may be older than the document that was made anew; what the sandbox is told is looked up after it.
+                // The answer of a call may be older than the rebuilt document; the record is looked up again before the sandbox is told.
                 let is_told = matches!(seen, Seen::Note(_, PoolNote::Told { .. }));
                 let may_be_lost = !is_told && view.ledger.get(id).is_some_and(|sandbox| sandbox.lost_on_the_way);
                 if !recorded && !may_be_lost && view.ledger.is_live(id) && view.ledger.is_ours(id) {
@@ -65,7 +65,7 @@ impl PoolClaim for AcknowledgedRecordsPersist {
     }
 }
 
-/// The acknowledged allocations that a commit of a process of the pool lost, by ID, and their excuses.
+/// The acknowledged allocations lost by a commit of a process of the pool, by ID, with their excuses.
 fn lost<'a>(change: &'a Change, view: &View) -> Vec<(&'a Arc<str>, Option<&'static str>)> {
     if change.after.document().is_none() {
         return Vec::new();
@@ -192,7 +192,7 @@ mod tests {
         });
     }
 
-    /// What happens to the owner of `a`, whom `adaptor-0` has written, while somebody makes the document anew without him.
+    /// An event around the owner of `a`, which `adaptor-0` has written, while the document is rebuilt without it.
     #[derive(Clone, Copy, PartialEq)]
     enum Step {
         Lost(&'static str),
@@ -201,12 +201,12 @@ mod tests {
         Restarted,
         /// The server has compared its cache with etcd.
         Compared,
-        /// The maker has found nothing to read, and asks for the owners.
+        /// The rebuilding process has found no document, and lists the owners.
         Reads,
     }
     use Step::{Changed, Compared, Lost, Reads, Relisted, Restarted};
 
-    /// The excuse of `adaptor-0`, or of another adaptor.
+    /// The excuse if `adaptor-0` itself rebuilds the document, or another adaptor does.
     fn excuse_of(by_itself: bool, steps: &[Step]) -> Option<&'static str> {
         excuse_with(true, by_itself, steps)
     }
@@ -274,7 +274,7 @@ mod tests {
             stage.told(adaptor, "b", "10.0.0.2");
             assert_eq!(stage.excuses(), [None]);
         });
-        // The document is there again when the call is answered: the answer was under way for longer.
+        // The document exists again when the call is answered: the answer took longer.
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = two(stage);
             stage.ask(adaptor, "b");

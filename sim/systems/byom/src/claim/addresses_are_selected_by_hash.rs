@@ -1,4 +1,4 @@
-//! B I15: which address an ID gets follows from the list and the ID.
+//! B I15: the address for an ID follows from the list and the ID.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use crate::workload::{PoolNote, short};
 
 /// A call for an address.
 struct Call {
-    /// The first of the states that it can have read, counted from the first of all.
+    /// The number of the first state that it can have read.
     first: u64,
-    /// The state over which its record was written, if it was.
+    /// The number of the state over which its record was written, if it was.
     last: Option<u64>,
 }
 
-/// The address that a call is given is the one that the hash of its ID selects in some list that was there between the call
-/// and the write of its record, or the next one in that list that can be taken. Each address that is skipped took a probe
-/// that failed, so no more are skipped than probes were made besides the one that succeeded.
+/// The address that a call is given is the one that the hash of its ID selects in some list that existed between the call and the write of
+/// its record, or the next one in that list that can be taken. Each skipped address costs a failed probe, so at most as many are skipped as
+/// probes were made besides the successful one.
 ///
-/// Broken by `byom-select-first`. It does not see calls whose process crashed before the answer, nor a choice from a list
-/// that was out of date by chance the right one.
+/// Broken by `byom-select-first`. Not covered: calls whose process crashed before the answer, and a choice from an outdated list that
+/// happens to be right.
 #[derive(Default)]
 pub(crate) struct AddressesAreSelectedByHash {
     open: FxHashMap<Arc<str>, Call>,
     /// The states that open calls can have read, the oldest first.
     states: VecDeque<State>,
-    /// The number of the first of them.
+    /// The number of the first state in `states`.
     first: u64,
-    /// Whether a commit was seen. What was there before the first one is only known from that.
+    /// Whether a commit was seen. The initial state is known only from the first commit.
     committed: bool,
 }
 
 impl AddressesAreSelectedByHash {
-    /// The number of the present state, which is kept from here on.
+    /// The number of the current state, which is kept from now on.
     fn present(&mut self, view: &View) -> u64 {
         if self.states.is_empty() {
             self.states.push_back(view.state.clone());
@@ -63,7 +63,7 @@ impl AddressesAreSelectedByHash {
         self.states.push_back(change.after.clone());
     }
 
-    /// Forgets what no open call can have read.
+    /// Forgets the states that no open call can have read.
     fn forget(&mut self) {
         let Some(needed) = self.open.values().map(|call| call.first).min() else {
             self.first += self.states.len() as u64;
@@ -114,7 +114,7 @@ struct Choice<'a> {
     /// The hash of the ID, as a number of 32 bits.
     hash: usize,
     address: &'a AddressKey,
-    /// How many addresses can have been skipped.
+    /// The maximum number of skipped addresses.
     skips: u32,
     config: &'a PoolConfig,
 }
@@ -130,8 +130,8 @@ impl Choice<'_> {
         document.available.get(self.start(&document.available)).is_some_and(|address| address.key() == self.address)
     }
 
-    /// Whether it is next to that one, but for what cannot be taken and what was skipped. Where there is no document,
-    /// upstream chooses from what is configured.
+    /// Whether the address follows the selected one, after addresses that cannot be taken or were skipped. If there is no document,
+    /// upstream chooses from the configured addresses.
     fn is_possible(&self, state: &State) -> bool {
         match state {
             State::Missing => self.is_near(&PoolDocument { available: self.config.pool().clone(), ..PoolDocument::default() }),

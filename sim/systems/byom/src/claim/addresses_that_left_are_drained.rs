@@ -1,4 +1,4 @@
-//! B I12: an address that left the configuration is not granted any more.
+//! B I12: an address that left the configuration is no longer granted.
 
 use ipam_byom::AddressKey;
 
@@ -6,14 +6,14 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{PoolNote, short};
 
-/// Once the last process that was configured with an address has ended, and a recovery that began later has ended well, the
-/// address is not granted any more.
+/// Once the last process that was configured with an address has ended, and a recovery that began later has ended successfully, the address
+/// is no longer granted.
 ///
-/// Broken by `byom-foreign-address-returned`. It judges only calls that wrote: who asks again for an old allocation is still
-/// told its address.
+/// Broken by `byom-foreign-address-returned`. It judges only calls that wrote: a repeated call for an old allocation still gets its
+/// address.
 #[derive(Default)]
 pub(crate) struct AddressesThatLeftAreDrained {
-    /// The moment at which the latest recovery began that has ended well.
+    /// The moment at which the latest successful recovery began.
     recovered: Option<u64>,
 }
 

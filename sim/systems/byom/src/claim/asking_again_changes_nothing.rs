@@ -1,4 +1,4 @@
-//! B I7: asking again changes nothing.
+//! B I7: repeating a call changes nothing.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, short};
 
-/// What a repeated call must come to.
+/// The required result of a repeated call.
 struct Repeat {
     address: Address,
-    /// How often somebody outside had written when it was made.
+    /// The number of outside writes when the call was made.
     meddled: u64,
-    /// Whether the document could be read then.
+    /// Whether the document was readable then.
     whole: bool,
 }
 
-/// Whoever asks again for an ID that holds an address gets the same address, and writes nothing.
+/// A repeated call for an ID that holds an address gets the same address, and writes nothing.
 ///
-/// Broken by `byom-decide-once` (the record was lost in between). It needs a workload that asks again.
+/// Broken by `byom-decide-once` (the record was lost in between). It needs a workload that repeats calls.
 #[derive(Default)]
 pub(crate) struct AskingAgainChangesNothing {
     given: FxHashMap<Arc<str>, Address>,

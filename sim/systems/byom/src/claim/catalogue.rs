@@ -5,7 +5,7 @@ use sim_harness::claim::{ClaimDef, Make};
 
 use crate::claim;
 
-/// Former names of claims, and the present ones.
+/// Former names of claims, with the current ones.
 pub(crate) const RENAMED: &[(&str, &str)] = &[
     ("somebody-asks-again", "allocate-is-idempotent"),
     ("no-race-fails-an-operation", "conflicts-are-retried"),
@@ -13,7 +13,7 @@ pub(crate) const RENAMED: &[(&str, &str)] = &[
     ("one-setting-means-one-set", "same-config-same-pool"),
 ];
 
-/// The claims, in the order in which they are listed.
+/// The claims, in the order of listings.
 pub(crate) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
         name: "no-address-has-two-holders",

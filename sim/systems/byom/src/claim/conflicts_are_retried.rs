@@ -1,4 +1,4 @@
-//! B I14, call by call: a race is no reason to fail.
+//! B I14, call by call: races do not make calls fail.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{Failure, PoolNote, Releaser, short};
 
-/// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
-/// reason or its time was up.
+/// No allocation, release or recovery fails because all its writes lost a race, unless a request failed for another reason or its time was
+/// up.
 ///
-/// Broken by `byom-create-race-fails` (B W2) and `byom-four-attempts` (B W23). It does not see operations in which both happened.
+/// Broken by `byom-create-race-fails` (B W2) and `byom-four-attempts` (B W23). Not covered: operations in which both happened.
 pub(crate) struct ConflictsAreRetried;
 
-/// An operation that failed within this time did not fail because its time was up.
+/// The duration below which an operation did not fail for lack of time.
 const IN_TIME: Duration = Duration::from_secs(25);
 
 impl PoolClaim for ConflictsAreRetried {
@@ -33,7 +33,7 @@ impl PoolClaim for ConflictsAreRetried {
             }
             PoolNote::Refused { id, why, effort, took } => (id, effort, *why, *took),
             PoolNote::ReleaseEnded { id, by, failure: Some(failure), effort, took } => {
-                // It has what is left of the time of the call that it is a part of.
+                // Such a release has the remaining time of the call that it is part of.
                 let of_call = view.ledger.asked_since(*process).filter(|_| *by == Releaser::Successor);
                 (id, effort, *failure, of_call.map_or(*took, |asked| view.at.since(asked).max(*took)))
             }
@@ -72,7 +72,7 @@ impl PoolClaim for ConflictsAreRetried {
 }
 
 fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
-    // One that a call for an address makes has the time of that call, and is judged with it.
+    // A recovery made by a call for an address has the time of that call, and is judged with it.
     if view.ledger.is_asked(process) {
         return;
     }
@@ -118,7 +118,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_release_that_only_came_second_may_not_fail_in_time() {
-        // Who releases, for how many seconds before it begins the call waits that it is a part of, how long it takes, and what is said.
+        // The releaser, the seconds that the surrounding call waits before the release begins, the seconds that the release takes, and the
+        // expected excuses.
         for (by, before, seconds, excuses) in [
             (Releaser::Stop, 0, 1, &[None][..]),
             (Releaser::Stop, 0, 30, &[]),

@@ -1,4 +1,4 @@
-//! What happens in some runs, so that scenarios test what they are meant to.
+//! Situations that must occur in some runs, so that scenarios test what they are meant to.
 
 use kube_machinery::api::Reason;
 use kube_sim::trace::Outcome;
@@ -7,20 +7,20 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{Failure, PoolNote, Releaser};
 
-/// What a single event shows.
+/// A situation that a single event shows.
 #[derive(Clone, Copy)]
 pub(crate) enum Coverage {
-    /// A process of the pool writes and meets a conflict.
+    /// A write by a process of the pool fails with a conflict.
     PoolWritersConflict,
-    /// A process of the pool creates the ConfigMap and comes second.
+    /// A process of the pool creates the ConfigMap after another one did.
     ACreateRaceHappens,
-    /// A VM serves another allocation than that on behalf of which it is asked to boot.
+    /// A VM refuses a reboot because it serves another allocation than the one that requests it.
     AVmRefuses,
-    /// A record without an owner is released with success.
+    /// A record without an owner is released successfully.
     ALeakIsReclaimed,
     /// A sandbox is released because the next one of its pod needs an address.
     ASuccessorReleases,
-    /// Somebody asks for an address under an ID that has one.
+    /// A call repeats the request for an ID that has an address.
     AllocateIsIdempotent,
     /// An address is given after more than one VM was probed while one does not answer.
     ADeadVmIsSkipped,
@@ -46,7 +46,7 @@ impl PoolClaim for Coverage {
     }
 }
 
-/// A process of the pool makes the document anew after somebody deleted it.
+/// A process of the pool rebuilds the document after it was deleted.
 #[derive(Default)]
 pub(crate) struct ADocumentIsRebuilt {
     deleted: bool,

@@ -1,4 +1,4 @@
-//! B I14: whoever wants a VM gets one.
+//! B I14: every request for a VM is served.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use ipam_byom::PoolConfig;
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, UNLISTED};
 
-/// In the end as many wanted pods run as there are VMs that answer and that all running processes are configured with, or as
-/// are wanted, if those are fewer. Where no pod was ever wanted, there are only calls: each that was not cut short by a
-/// crash has been given an address, unless the list is empty or somebody outside has made its record one of no address.
+/// In the end as many desired pods run as there are VMs that answer and that all running processes are configured with, or as are desired,
+/// if those are fewer. In workloads without pods, the claim is about calls: each one that was not cut short by a crash has been given an
+/// address, unless the list is empty or an outside writer has changed its record to an invalid address.
 ///
-/// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
-/// and those pods hold are not counted. Nor is a VM that serves a sandbox which is over and that no list of owners showed when a lost
-/// document was made anew (`owner-lost-by-watch-cache`): it refuses everybody else, and stays so until somebody deletes the pod.
+/// Nodes that are permanently down or partitioned are ignored: their pods are not waited for, and the VMs that their records and those pods
+/// hold are not counted. Nor is a VM that serves a sandbox which is over and that no list of owners showed when a lost document was rebuilt
+/// (`owner-lost-by-watch-cache`): it refuses all other allocations until the pod is deleted.
 ///
-/// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
-/// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that
-/// somebody outside took from the list count as missing until a process recovers.
+/// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`, `byom-null-map` and
+/// `byom-reset-after-read-error`. It counts the waiting pods, but does not judge which of them wait; and addresses that an outside writer
+/// took from the list count as missing until a process recovers.
 pub(crate) struct DesiredPodsRun;
 
-/// How many of those that wait are told.
+/// The maximum number of waiting pods in a message.
 const TOLD: usize = 5;
 
 impl PoolClaim for DesiredPodsRun {
@@ -57,7 +57,7 @@ fn healthy(view: &View) -> usize {
     let everywhere = |address: &&ipam_byom::Address| configs.iter().all(|config| config.contains(address.key()));
     let held = |address: &&ipam_byom::Address| {
         let records = view.state.document().into_iter().flat_map(|document| document.allocated.of_address(address.key()));
-        // A pod that is not waited for may run all the same, elsewhere.
+        // A pod that is not waited for may still run, elsewhere.
         let gone = |record: &ipam_byom::IpAllocation| {
             let pod = format!("{}/{}", record.pod_namespace.as_deref().unwrap_or("default"), record.pod_name);
             view.out_of_reach.names.contains(&*record.node_name) || view.out_of_reach.pods.contains(&pod)
@@ -81,7 +81,7 @@ fn calls(view: &View) -> Option<String> {
     if left == 0 {
         return None;
     }
-    // Whose record somebody outside has changed is refused for good if it is no address any more.
+    // A call is refused forever if an outside writer has made its record invalid.
     let is_spoilt = |id: &str| !view.ledger.is_ours(id) && document.allocated.get(id).is_some_and(|record| !record.ip.key().is_address());
     let asked = view.ledger.iter().filter(|(id, sandbox)| sandbox.asked.is_some() && !is_spoilt(id));
     let mut without: Vec<&str> = asked.filter(|(_, sandbox)| sandbox.open || sandbox.refused).map(|(id, _)| &**id).collect();
@@ -131,7 +131,7 @@ mod tests {
             for (pod, uid) in [("ns/a", "u-a"), ("ns/b", "u-b"), ("ns/c", "u-c")] {
                 stage.note(adaptor, PoolNote::Wanted { pod: pod.into(), uid: uid.into() });
             }
-            // An earlier pod of the name is another pod.
+            // An earlier pod of the same name is another pod.
             stage.note(adaptor, PoolNote::Running { id: "b-0".into(), pod: "ns/b".into(), uid: "u-before".into() });
             stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into(), uid: "u-a".into() });
             stage.note(adaptor, PoolNote::Running { id: "b-1".into(), pod: "ns/b".into(), uid: "u-b".into() });

@@ -1,18 +1,18 @@
-//! B I14, call by call: a dead VM is no reason to fail.
+//! B I14, call by call: dead VMs do not make calls fail.
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{Failure, PoolNote, short};
 
-/// No call is refused because a VM does not answer while another one is available that does.
+/// No call is refused because a VM does not answer while another one that answers is available.
 ///
-/// Broken by `byom-dead-vm-not-skipped` (B W15). It sees only VMs that say what happens to them.
+/// Broken by `byom-dead-vm-not-skipped` (B W15). It judges only VMs whose state is noted.
 pub(crate) struct FreeVmsAreFound;
 
 impl PoolClaim for FreeVmsAreFound {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let (process, id, effort) = match seen {
-            // More than one VM was probed, so that one of them did not answer.
+            // More than one VM was probed, so one of them did not answer.
             Seen::Note(_, PoolNote::Allocated { effort, .. }) if effort.probes > 1 => return findings.exercised(),
             Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) => (process, id, effort),
             _ => return,

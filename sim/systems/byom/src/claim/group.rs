@@ -27,7 +27,7 @@ pub(crate) static GROUP: GroupDef = GroupDef {
     },
 };
 
-/// A claim as [`PoolGroup::add`] takes it.
+/// A claim in the form that [`PoolGroup::add`] takes.
 pub(crate) fn boxed(claim: impl PoolClaim + 'static) -> Box<dyn Any + Send> {
     let claim: Box<dyn PoolClaim> = Box::new(claim);
     Box::new(claim)

@@ -1,16 +1,16 @@
-//! B §1.2: the document and its records say when they were written.
+//! B §1.2: the document and its records carry their times of writing.
 
 use kube_sim::cluster::EPOCH;
 
 use super::view::{Change, Seen, View};
 use super::{Findings, PoolClaim};
 
-/// What a process of the pool writes has the time of that process: `lastUpdated`, and `allocatedAt` of a record that it adds, lie between
-/// its clock when it first asked for the version that it changes and its clock when the write takes effect, in whole seconds.
+/// Writes by a process of the pool carry the time of that process: `lastUpdated`, and `allocatedAt` of a record that it adds, lie between
+/// its clock when it first requested the version that it changes and its clock when the write takes effect, in whole seconds.
 ///
-/// Not judged are writes during which a clock may have been set, those before which nobody saw the process ask, and those that make the
-/// document anew: it stands on no version, so that nothing tells when it was decided. It does not see a time that stays from a version of
-/// the same second.
+/// Not judged are writes during which a clock may have been set, those for which no request was observed, and those that rebuild the
+/// document: they are based on no version, so the time of the decision is unknown. Not covered: a time left over from a version of the same
+/// second.
 pub(crate) struct LastUpdatedSaysWhen;
 
 impl PoolClaim for LastUpdatedSaysWhen {

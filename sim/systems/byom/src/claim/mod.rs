@@ -1,11 +1,11 @@
-//! Claims about the BYOM pool: B I1 to I17, and what keeps scenarios about it honest.
+//! Claims about the BYOM pool: B I1 to I17, and claims that keep its scenarios honest.
 //!
 //! ```text
 //!  events ──► View: document, ledger, processes, VMs ──► Seen ──► each claim ──► Findings
 //! ```
 //!
-//! The pool is the ConfigMap in the default place. Each commit is compared with the one before once, whatever the number of
-//! claims, at the cost of what changed. Text is made only for what is violated.
+//! The pool is the ConfigMap in the default place. Each commit is compared with the previous one once, whatever the number of claims, at
+//! the cost of its changes. Text is made only for violations.
 
 mod acknowledged_records_persist;
 mod addresses_are_selected_by_hash;
@@ -71,22 +71,22 @@ pub(super) use the_pool_is_in_its_place::ThePoolIsInItsPlace;
 pub(super) use view::View;
 pub(super) use vms_are_clean_when_given::VmsAreCleanWhenGiven;
 
-/// The excuse of what follows only from somebody outside having removed or changed a record by hand.
+/// The excuse for consequences of a manual edit that removed or changed a record.
 pub(crate) const BY_HAND: &str = "pool-edited-by-hand";
 
-/// The excuse of a document that was made anew without an owner that no list showed.
+/// The excuse for a document that was rebuilt without an owner that no list showed.
 pub(crate) const UNLISTED: &str = "owner-lost-by-watch-cache";
 
 /// A claim about the pool.
 pub(crate) trait PoolClaim: Send {
-    /// Something happened, and `view` is what is known since.
+    /// Handles an event; `view` is the state after it.
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings);
 
-    /// The time of [`Findings::expect_by`] has come, as in [`Claim::overdue`](sim_harness::claim::Claim::overdue); nothing unless
+    /// Handles the time of [`Findings::expect_by`], as in [`Claim::overdue`](sim_harness::claim::Claim::overdue); does nothing unless
     /// overridden.
     fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}
 
-    /// Only for `eventually`: what is still missing; `None` = it holds now.
+    /// For `eventually` only: what is still missing; `None` = the claim holds now.
     fn pending(&self, _view: &View) -> Option<String> {
         None
     }

@@ -1,15 +1,15 @@
-//! B I1: nobody is told an address that somebody else has.
+//! B I1: no address has two holders.
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, short};
 
-/// No address is told to a sandbox while another live sandbox holds it. A sandbox holds what it was told until it is over
-/// or its release begins.
+/// No sandbox is told an address that another live sandbox holds. A sandbox holds the address it was told until it is over or its release
+/// begins.
 ///
-/// Broken by `byom-decide-once` (with `byom-select-first` at once), `byom-release-by-address`, `byom-reset-after-read-error`
-/// and `byom-missing-map-is-empty-pool`. It does not see two *records* of one address: that is the partition's business;
-/// nor an address that is used after the release of its sandbox began.
+/// Broken by `byom-decide-once` (with `byom-select-first` at once), `byom-release-by-address`, `byom-reset-after-read-error` and
+/// `byom-missing-map-is-empty-pool`. Not covered: two *records* of one address, which the partition claim judges; and an address that is
+/// used after the release of its sandbox began.
 pub(crate) struct NoAddressHasTwoHolders;
 
 impl PoolClaim for NoAddressHasTwoHolders {

@@ -6,18 +6,18 @@ use ipam_reports::human;
 use super::view::{Sandbox, Seen, View};
 use super::{Findings, PoolClaim};
 
-/// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer. One that is being
-/// deleted counts only while the VM serves another allocation: then the record is kept, so that nobody else is given the VM. So is one that
-/// has no PeerPod while the VM serves an allocation that somebody still owns, whose own record is lost: an older version may leave that.
+/// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer. A PeerPod that is
+/// being deleted counts only while the VM serves another allocation: then the record is kept, so that the VM is not given to a third one. A
+/// record without a PeerPod is also kept while the VM serves an allocation that has an owner but lost its record: an older version may
+/// cause that.
 ///
-/// Records of nodes that are down or cut off for good are not judged: nobody can tell whether their sandboxes live.
+/// Records of nodes that are permanently down or partitioned are not judged: it is unknown whether their sandboxes live.
 ///
-/// Broken by `byom-leaks-kept`, `byom-rollback-on-callers-deadline`, `byom-finalizer-by-pod-name`,
-/// `byom-empty-id-counts-as-deleted`, `byom-textual-addresses` and `byom-decide-once`. It takes a call that nobody has answered
-/// yet for a live sandbox.
+/// Broken by `byom-leaks-kept`, `byom-rollback-on-callers-deadline`, `byom-finalizer-by-pod-name`, `byom-empty-id-counts-as-deleted`,
+/// `byom-textual-addresses` and `byom-decide-once`. A call without an answer counts as a live sandbox.
 pub(crate) struct NoRecordIsLeftBehind;
 
-/// How many leaked records are told.
+/// The maximum number of leaked records in a message.
 const TOLD: usize = 5;
 
 impl PoolClaim for NoRecordIsLeftBehind {
@@ -99,7 +99,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
             stage.allocate(adaptor, "a", "10.0.0.1");
-            // Another adaptor has lost the record, and gives the address again.
+            // Another adaptor has lost the record, and offers the address again.
             stage.edit(adaptor, |document| give_back(document, "a"));
             stage.ask(adaptor, "b");
             stage.edit(adaptor, |document| take(document, "b", "10.0.0.1"));

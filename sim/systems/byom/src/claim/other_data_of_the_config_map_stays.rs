@@ -3,7 +3,7 @@
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 
-/// A write of a process of the pool leaves labels, annotations, entries beside the document and binary data as it found them.
+/// A write by a process of the pool leaves labels, annotations, entries beside the document and binary data unchanged.
 ///
 /// Broken by `byom-config-map-replaced`.
 pub(crate) struct OtherDataOfTheConfigMapStays;
@@ -31,7 +31,7 @@ mod tests {
     use super::super::testing::on_stage;
     use ipam_byom::PoolConfigMap;
 
-    /// What somebody adds to the object.
+    /// Adds other data to the object.
     type Add = fn(&mut PoolConfigMap);
 
     const CLAIM: &str = "other-data-of-the-config-map-stays";
@@ -53,7 +53,7 @@ mod tests {
                 stage.object(adaptor, |_| {});
                 assert!(stage.exercised(), "{field}");
                 assert_eq!(stage.excuses(), [], "others may add what they like");
-                // It writes what it would create.
+                // The adaptor replaces the object by a new one.
                 stage.edit(adaptor, |_| {});
                 assert_eq!(stage.excuses(), [None], "{field}");
                 assert_eq!(stage.detail()[0], format!("adaptor-0 changes {field} of the ConfigMap"));

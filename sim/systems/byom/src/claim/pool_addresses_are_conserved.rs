@@ -1,4 +1,4 @@
-//! B I3: addresses do not come out of nothing, nor vanish.
+//! B I3: addresses neither appear nor vanish.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use ipam_byom::AddressKey;
 use super::view::{Change, Seen, View, places};
 use super::{Findings, PoolClaim};
 
-/// A commit of a process of the pool that adds or removes records leaves the addresses in list and records together as they
-/// were. Two exceptions: an address that the writer is not configured with may be dropped, and of an address that was there
-/// twice one may be. Commits that change only the list are recoveries.
+/// A commit by a process of the pool that adds or removes records leaves the set of addresses in list and records unchanged. Two
+/// exceptions: an address that the writer is not configured with may be dropped, and of a duplicate address one copy may be. Commits that
+/// change only the list are recoveries.
 ///
-/// Broken by `byom-textual-addresses` (a record spelled differently is dropped when it is released). It does not see which
-/// sandbox loses its address.
+/// Broken by `byom-textual-addresses` (a record spelled differently is dropped when it is released). Not covered: which sandbox loses its
+/// address.
 pub(crate) struct PoolAddressesAreConserved;
 
 impl PoolClaim for PoolAddressesAreConserved {
@@ -45,7 +45,7 @@ impl PoolClaim for PoolAddressesAreConserved {
     }
 }
 
-/// How often each address that was touched is there more than before.
+/// The change in the number of occurrences of each address that was touched.
 fn balance(change: &Change) -> BTreeMap<AddressKey, i64> {
     let mut balance: BTreeMap<AddressKey, i64> = BTreeMap::new();
     let mut count = |address: &ipam_byom::Address, by: i64| *balance.entry(address.key().clone()).or_default() += by;

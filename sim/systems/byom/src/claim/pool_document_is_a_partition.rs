@@ -1,4 +1,4 @@
-//! B I2: an address is in one place.
+//! B I2: an address occurs only once.
 
 use ipam_byom::{Address, AddressKey, PoolDocument};
 
@@ -6,13 +6,12 @@ use super::view::{Change, Seen, View, places};
 use super::{Findings, PoolClaim};
 use crate::workload::short;
 
-/// In every document that a process of the pool commits, each address, however it is spelled, is at most once in the list
-/// and the records together. What the commit did not touch is not looked at: somebody outside may have damaged it.
+/// In every document committed by a process of the pool, each address, in any spelling, occurs at most once in the list and the records
+/// together. Parts that the commit did not change are not checked: an outside writer may have damaged them.
 ///
-/// A document that is made anew is looked at as a whole, so it must not have the records of both an allocation that was
-/// released and the one that followed it.
+/// A rebuilt document is checked as a whole, so it must not have the records of both a released allocation and its successor.
 ///
-/// Broken by `byom-textual-addresses`. It does not see lost updates: each document is made from one consistent one.
+/// Broken by `byom-textual-addresses`. Not covered: lost updates, because each document is made from one consistent one.
 pub(crate) struct PoolDocumentIsAPartition;
 
 impl PoolClaim for PoolDocumentIsAPartition {

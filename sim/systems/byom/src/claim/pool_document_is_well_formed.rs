@@ -1,4 +1,4 @@
-//! B I4: what processes of the pool write is in order.
+//! B I4: writes by processes of the pool are well-formed.
 
 use std::net::IpAddr;
 
@@ -6,12 +6,12 @@ use super::view::{RecordEdit, Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{PoolNote, short};
 
-/// A process of the pool writes both containers, each record under its own allocation ID, with the name of a node, and
-/// addresses in canonical spelling. Records and entries that it found and left are not looked at; but what a process answers is an address.
-/// A text that a write leaves as it is, as of somebody who only labels the object, says what it said before.
+/// A process of the pool writes both containers, each record under its own allocation ID, with the name of a node, and addresses in
+/// canonical spelling. Existing records and entries that it leaves alone are not checked; but every address that it returns is. A write
+/// that keeps the text, such as one that only labels the object, keeps its meaning.
 ///
-/// Broken by `byom-null-map`, `byom-textual-addresses` and `byom-lenient-settings` (a blank node name). A list that is
-/// `null` cannot be told from an empty one: no writer makes it.
+/// Broken by `byom-null-map`, `byom-textual-addresses` and `byom-lenient-settings` (a blank node name). A list that is `null` is not
+/// distinguished from an empty one: no writer makes it.
 pub(crate) struct PoolDocumentIsWellFormed;
 
 impl PoolClaim for PoolDocumentIsWellFormed {
@@ -44,19 +44,20 @@ impl PoolClaim for PoolDocumentIsWellFormed {
     }
 }
 
-/// Read here and not by the system's own hand, which could not tell its own mistakes.
+/// Whether an address is in canonical spelling. Implemented independently of the system under test, which could not detect its own
+/// mistakes.
 fn is_canonical(address: &ipam_byom::Address) -> bool {
     let text = address.text();
     let (plain, zone) = text.split_once('%').map_or((text, None), |(plain, zone)| (plain, Some(zone)));
     match plain.parse() {
         Ok(IpAddr::V4(ip)) => zone.is_none() && ip.to_string() == plain,
-        // An IPv4-mapped address is written as its IPv4 address.
+        // An IPv4-mapped address must be written as its IPv4 address.
         Ok(IpAddr::V6(ip)) => zone != Some("") && ip.to_ipv4_mapped().is_none() && ip.to_string() == plain,
         Err(_) => false,
     }
 }
 
-/// What is wrong with a record as it is now.
+/// The problem of a changed record, if there is one.
 fn problem(edit: &RecordEdit) -> Option<String> {
     let record = edit.after.as_ref()?;
     if record.allocation_id != edit.id {

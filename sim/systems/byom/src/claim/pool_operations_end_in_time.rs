@@ -12,25 +12,25 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{Failure, PoolNote, Releaser, short};
 
-/// How long an operation may take: `OperationTimeout`.
+/// The time limit of an operation: `OperationTimeout`.
 const BUDGET: Duration = Duration::from_secs(30);
 
-/// What it may take to notice that the time is up.
+/// The time allowed for noticing that the limit is reached.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// When an operation is over by the slowest clock that there is, which runs at a tenth of the rate.
+/// The time limit of an operation by the slowest possible clock, which runs at a tenth of the rate.
 const BY_ANY_CLOCK: Duration = Duration::from_secs(12 * BUDGET.as_secs());
 
-/// An allocation or a release ends within 30 s (and 1 s to notice that they are over), by the clock of its process or by
-/// true time, unless the process stood still meanwhile. A release that gives up because its time is up has had that time, and one of
-/// an adaptor ends as long as its process runs.
+/// An allocation or a release ends within 30 s (and 1 s to notice that they are over), by the clock of its process or by true time, unless
+/// the process was paused meanwhile. A release that gives up because its time is up has used all of that time, and a release of an adaptor
+/// ends if its process keeps running.
 ///
-/// Broken by `byom-probe-in-critical-section`, `byom-stop-on-callers-deadline` and `byom-rollback-on-callers-deadline`. It does not see
-/// an allocation that never ends: that is a pod that never runs. Releases that are dropped with what they are part of are not waited for:
-/// those of a successor with the call that needs the address, those of a controller with its leadership.
+/// Broken by `byom-probe-in-critical-section`, `byom-stop-on-callers-deadline` and `byom-rollback-on-callers-deadline`. Not covered: an
+/// allocation that never ends, which is a pod that never runs. Releases that are dropped with their surrounding operation are not waited
+/// for: those of a successor with the call that needs the address, those of a controller with its leadership.
 #[derive(Default)]
 pub(crate) struct PoolOperationsEndInTime {
-    /// When the releases of adaptors began that have not ended: by process and ID.
+    /// The start times of adaptors' releases that have not ended, by process and ID.
     open: BTreeMap<(ProcessId, Arc<str>), Vec<SimTime>>,
 }
 
@@ -76,7 +76,7 @@ impl PoolClaim for PoolOperationsEndInTime {
         if took <= BUDGET + SLACK {
             return;
         }
-        // A clock that changes its rate meanwhile makes the process sleep by the old rate and measure by the new one.
+        // If a clock changes its rate in between, the process sleeps by the old rate and measures by the new one.
         let sandbox = view.ledger.get(id);
         let began = match note {
             PoolNote::ReleaseEnded { .. } => sandbox.and_then(|sandbox| sandbox.release).map(|release| release.said.at),
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_release_ends_as_long_as_its_process_runs() {
-        /// What is found where a release begins and `then` something happens.
+        /// The number of violations after a release begins and `then` is applied.
         fn found(then: impl FnOnce(&mut Stage, ProcessId)) -> usize {
             let mut found = 0;
             on_stage(CLAIM, |stage| {

@@ -3,10 +3,10 @@
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 
-/// Each commit of a process of the pool over a readable document raises its version by one.
+/// Each commit by a process of the pool over a readable document raises its version by one.
 ///
-/// Broken by `byom-decide-once`, `byom-recover-decide-once` and `byom-reset-after-read-error`. It does not see a stale
-/// document whose version fits by chance, which takes two writes lost and one repeated.
+/// Broken by `byom-decide-once`, `byom-recover-decide-once` and `byom-reset-after-read-error`. Not covered: a stale document whose version
+/// fits by chance, which takes two lost writes and a repeated one.
 pub(crate) struct PoolVersionCountsWrites;
 
 impl PoolClaim for PoolVersionCountsWrites {

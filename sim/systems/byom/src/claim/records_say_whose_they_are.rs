@@ -1,14 +1,14 @@
-//! B §1.2, §4.1: a record tells its node, its pod and the namespace of that.
+//! B §1.2, §4.1: a record names its node, its pod and the pod's namespace.
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{PoolNote, short};
 
-/// A record that a process of the pool adds has the name of the node that the process is on, wherever it found that; and when the pod of
-/// its sandbox runs, the record has that pod's name and namespace. Records that somebody outside wrote, and those of a document that was
-/// made anew, which are their owners' tales, are not judged by their node.
+/// A record that a process of the pool adds has the name of the process's node, from whatever source; and when the pod of its sandbox runs,
+/// the record has that pod's name and namespace. Records by outside writers, and those of a rebuilt document, which come from their owners,
+/// are not judged by their node.
 ///
-/// Broken by `byom-namespace-not-written`. It does not see the pod of a sandbox that never ran.
+/// Broken by `byom-namespace-not-written`. Not covered: the pod of a sandbox that never ran.
 pub(crate) struct RecordsSayWhoseTheyAre;
 
 impl PoolClaim for RecordsSayWhoseTheyAre {
@@ -62,7 +62,7 @@ mod tests {
             (IpAllocation { pod_namespace: Some("other".into()), ..right() }, 1),
         ] {
             on_stage(CLAIM, |stage| {
-                // A host has the name of its process here.
+                // A host has the same name as its process here.
                 let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
                 stage.edit(adaptor, |_| {});
                 stage.ask(adaptor, "a");

@@ -4,12 +4,12 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
 use crate::workload::short;
 
-/// While a process recovers, none of its commits removes or alters the record of a live sandbox whose release has not begun.
-/// A document that it makes anew has the records of all sandboxes that were told their address, and each record in it says what it said
-/// before: the same VM, node, pod and time.
+/// While a process recovers, none of its commits removes or alters the record of a live sandbox whose release has not begun. A document
+/// that it rebuilds has the records of all sandboxes that were told their address, and each record has the same contents as before: VM,
+/// node, pod and time.
 ///
-/// Broken by `byom-recover-decide-once`, `byom-reset-after-read-error` and `byom-missing-map-is-empty-pool`. With
-/// `byom-decide-once` it can report a loss by another operation of the same process.
+/// Broken by `byom-recover-decide-once`, `byom-reset-after-read-error` and `byom-missing-map-is-empty-pool`. With `byom-decide-once` it can
+/// report a loss caused by another operation of the same process.
 pub(crate) struct RecoveryKeepsRecords;
 
 impl PoolClaim for RecoveryKeepsRecords {

@@ -1,4 +1,4 @@
-//! B I11: recovery makes the list that is configured.
+//! B I11: recovery makes the list as configured.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::PoolNote;
 
-/// The longest range that is worked out.
+/// The longest range that is expanded.
 const RANGE_LIMIT: u32 = 1 << 16;
 
-/// When a recovery ends well, and nobody has written since it began, the list holds the addresses that the process's setting
-/// means and that have no record, in the order of the setting.
+/// After a successful recovery during which nothing else has written, the list holds the addresses of the process's setting that have no
+/// record, in the order of the setting.
 ///
-/// Broken by `byom-range-limit-zero`, `byom-lenient-settings` (ranges that were cut) and `byom-textual-addresses`. A setting
-/// that means nothing, because it has bad entries or ranges of more than 65,536 addresses, is not judged.
+/// Broken by `byom-range-limit-zero`, `byom-lenient-settings` (ranges that were cut) and `byom-textual-addresses`. A setting without a
+/// meaning, because it has bad entries or ranges of more than 65,536 addresses, is not judged.
 #[derive(Default)]
 pub(crate) struct RecoveryListsWhatIsConfigured {
-    /// What settings mean, by their text.
+    /// The parsed configurations of settings, by their text.
     meant: BTreeMap<Arc<str>, Option<PoolConfig>>,
 }
 

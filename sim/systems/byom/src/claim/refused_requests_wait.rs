@@ -1,19 +1,20 @@
-//! B §2.5: who is refused waits, and does not ask in vain.
+//! B §2.5: processes wait after a refusal, and do not repeat hopeless requests.
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 
-/// So many operations of one process besides its open calls may ask one after the other, each at once when the one before it was refused
-/// and gave way.
+/// The number of operations of one process, besides its open calls, that may make requests one after the other, each immediately after the
+/// previous one was refused and gave up the mutex.
 const OTHERS_MAX: u32 = 24;
 
-/// So often a process is told that a request is of no use without one of its operations ending, as comparisons with owners do unsaid.
+/// The number of hopeless requests that a process may make without one of its operations ending: comparisons with owners make some, and
+/// their end is not noted.
 const VERDICTS_MAX: u32 = 8;
 
-/// A process whose requests about the pool fail or come second waits before it asks again, and an operation that is told that its request
-/// is of no use (401, 403, 400, 422) ends.
+/// A process whose requests about the pool fail or lose a race waits before it retries, and an operation whose request is rejected as
+/// hopeless (401, 403, 400, 422) ends.
 ///
-/// It does not see how long a process waits, nor who waits for other objects.
+/// Not covered: the length of the waits, and requests about other objects.
 pub(crate) struct RefusedRequestsWait;
 
 impl PoolClaim for RefusedRequestsWait {
@@ -24,7 +25,7 @@ impl PoolClaim for RefusedRequestsWait {
         if at_once + verdicts > 0 {
             findings.exercised();
         }
-        // A call that has waited for its turn may be refused, and wait for another one.
+        // A call that has waited for the mutex may be refused, and wait for another one.
         if at_once > OTHERS_MAX + 4 * view.ledger.calls(*process) as u32 {
             findings
                 .violated(|| vec![format!("{} asks for the pool {at_once} times in a row as soon as it is refused", view.name(*process))]);
@@ -50,7 +51,7 @@ mod tests {
 
     const CLAIM: &str = "refused-requests-wait";
 
-    /// What is found where a process asks so often, each time as long after a refusal.
+    /// The number of violations when a process makes this many requests, each with this pause after a refusal.
     fn found(times: u32, reason: Reason, pause: Duration, each: impl Fn(&mut Stage, ProcessId, u32)) -> usize {
         let mut found = 0;
         on_stage(CLAIM, |stage| {

@@ -1,15 +1,14 @@
-//! B I8: a release touches nobody else.
+//! B I8: a release affects no other sandbox.
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, VmChange, short};
 
-/// A process of the pool removes only records whose release has begun or whose sandbox is over, and no VM boots while a
-/// live sandbox whose release has not begun has its user data there. Nobody releases a sandbox that runs a pod that is wanted: a kubelet
-/// that stops it says first that it is over.
+/// A process of the pool removes only records whose release has begun or whose sandbox is over, and no VM boots while it has the user data
+/// of a live sandbox whose release has not begun. A sandbox that runs a desired pod is never released: a kubelet that stops it first notes
+/// that it is over.
 ///
-/// Broken by `byom-release-by-address` and `byom-decide-once`. It does not see a reboot of a VM whose tenant is already
-/// being released.
+/// Broken by `byom-release-by-address` and `byom-decide-once`. Not covered: a reboot of a VM whose tenant is already being released.
 pub(crate) struct ReleasesTouchNobodyElse;
 
 impl PoolClaim for ReleasesTouchNobodyElse {
@@ -20,7 +19,7 @@ impl PoolClaim for ReleasesTouchNobodyElse {
                 for edit in change.records.iter().filter(|edit| edit.removed().is_some()) {
                     let id = &edit.id;
                     findings.exercised();
-                    // Nobody knows the sandbox of a record that was there before the run: its release has to begin, too.
+                    // The sandbox of a record from before the run is unknown: its release has to begin, too.
                     if ledger.get(id).is_none_or(|sandbox| sandbox.is_live()) {
                         violated(findings, ledger.excuse_of([id]), || {
                             vec![
@@ -58,8 +57,8 @@ impl PoolClaim for ReleasesTouchNobodyElse {
     }
 }
 
-/// The pod that a sandbox runs, if it is wanted. Whoever deletes a pod says so first. A kubelet that is cut off may run it after that,
-/// beside another pod of the name, which has another UID.
+/// The pod that a sandbox runs, if it is desired. A deletion of a pod is noted before it happens. A kubelet that is partitioned may still
+/// run the pod after that, beside another pod of the same name, which has another UID.
 fn wanted_by<'a>(id: &str, view: &'a View) -> Option<&'a str> {
     let sandbox = view.ledger.get(id)?;
     let pod = sandbox.pod.as_deref()?;
@@ -127,7 +126,7 @@ mod tests {
                 assert_eq!(stage.excuses(), [None]);
                 stage.note(adaptor, PoolNote::Unwanted { pod: pod() });
                 begin(stage);
-                // A kubelet that is cut off runs it beside another pod of the name.
+                // A kubelet that is partitioned runs it beside another pod of the same name.
                 stage.note(adaptor, wanted("u2"));
                 stage.note(adaptor, PoolNote::Running { id: "a".into(), pod: pod(), uid: "u1".into() });
                 begin(stage);

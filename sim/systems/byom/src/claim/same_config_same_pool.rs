@@ -6,11 +6,11 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::PoolNote;
 
-/// Processes that run with the same setting make the same set of addresses of it, so once the last one with another setting
-/// has ended all have the same.
+/// Running processes with the same setting derive the same set of addresses from it, so once the last one with another setting has ended
+/// all have the same.
 ///
-/// Broken by `byom-range-limit-zero` if it is on for some processes only (upstream: the first parse of a process and a second
-/// one differ). It does not see a set that all get wrong: that is the business of the configured list.
+/// Broken by `byom-range-limit-zero` if it is on for some processes only (upstream: the first and the second parse of a process differ).
+/// Not covered: a set that is wrong in all processes, which the claim about the configured list judges.
 pub(crate) struct SameConfigSamePool;
 
 impl PoolClaim for SameConfigSamePool {
@@ -21,7 +21,7 @@ impl PoolClaim for SameConfigSamePool {
         if other.is_some() {
             findings.exercised();
         }
-        // Whoever came before was compared with the others of its time.
+        // Earlier processes were compared with others of their time.
         if let Some((other, known)) = other
             && !same_set(&known.config, config)
         {

@@ -1,4 +1,4 @@
-//! A stage for one claim: events of a pool, made in a line each.
+//! A stage for one claim: events of a pool, each made in one line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,22 +31,22 @@ pub(super) struct Stage {
     now: SimTime,
     revision: u64,
     object: Option<Obj>,
-    /// Whoever keeps sandboxes and VMs.
+    /// The process that keeps sandboxes and VMs.
     keeper: ProcessId,
     config: PoolConfig,
 }
 
-/// Runs `test` with the claim called `claim`, where exact lists come from snapshots of watch caches.
+/// Runs `test` with the claim called `claim`, with exact lists served from snapshots of watch caches.
 pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
     on_stage_with(claim, true, test);
 }
 
-/// The same where they do if `snapshots`, and otherwise ask etcd.
+/// The same with exact lists from snapshots if `snapshots`, and otherwise from etcd.
 pub(super) fn on_stage_with(claim: &'static str, snapshots: bool, test: impl FnOnce(&mut Stage)) {
     stage(claim, snapshots, &[], test);
 }
 
-/// The same where these processes are of an older version until then.
+/// The same with some processes of an older version until the given times.
 pub(super) fn on_stage_under_upgrade(claim: &'static str, replaced: &[(&str, SimTime)], test: impl FnOnce(&mut Stage)) {
     stage(claim, true, replaced, test);
 }
@@ -100,17 +100,17 @@ impl Stage {
         self.claims.observe(&Event { at: self.now, kind });
     }
 
-    /// Moves the clock of the stage on without an event: claims hear of it with the next one.
+    /// Advances the clock of the stage without an event: claims see it with the next one.
     pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// Adds a process on a host of its own; it is one of the pool only once it says what it is configured with.
+    /// Adds a process on its own host; it belongs to the pool only once it notes its configuration.
     pub(super) fn process(&mut self, name: &str) -> ProcessId {
         self.rt.add_process(self.rt.add_host(name), name)
     }
 
-    /// A process of the pool.
+    /// Adds a process of the pool.
     pub(super) fn adaptor(&mut self, name: &str, setting: &str) -> ProcessId {
         let process = self.process(name);
         let config = PoolConfig::read(setting, 100, &Policy::hardened()).expect("the test's setting is right");
@@ -121,13 +121,13 @@ impl Stage {
         process
     }
 
-    /// A process says what it is configured with.
+    /// Notes a process's configuration.
     pub(super) fn configured(&mut self, process: ProcessId, setting: &str, addresses: &[&str]) {
         let config = PoolConfig::new(addresses.iter().copied().map(Address::new));
         self.note(process, PoolNote::Configured { setting: setting.into(), config: Unhashed(config) });
     }
 
-    /// A process says something.
+    /// Adds a note by a process.
     pub(super) fn note(&mut self, process: ProcessId, note: PoolNote) {
         self.event(EventKind::Note { process, note: &note });
     }
@@ -153,7 +153,7 @@ impl Stage {
         self.note(process, PoolNote::Allocated { id: id.into(), address: Address::new(address), effort, took });
     }
 
-    /// An allocation as it should go: the call, the commit of its record, the answer with the address.
+    /// A regular allocation: the call, the commit of its record, the answer with the address.
     pub(super) fn allocate(&mut self, process: ProcessId, id: &str, address: &str) {
         self.ask(process, id);
         self.edit(process, |document| take(document, id, address));
@@ -206,7 +206,7 @@ impl Stage {
         self.note(self.keeper, PoolNote::Vm { address: Address::new(address), change });
     }
 
-    /// A read of the pool that is answered.
+    /// A read of the pool that succeeds.
     pub(super) fn read(&mut self, client: ProcessId) {
         let key = key();
         let (verb, kind) = (Verb::Get, KindId(3));
@@ -214,7 +214,7 @@ impl Stage {
         self.event(EventKind::Answer { client, verb, kind, key: Some(&key), outcome: Outcome::Ok });
     }
 
-    /// A write of the pool that is refused.
+    /// A write of the pool that fails.
     pub(super) fn wrote(&mut self, client: ProcessId, reason: Reason) {
         self.read(client);
         let outcome = Outcome::Http(409, reason);
@@ -240,14 +240,14 @@ impl Stage {
         self.commit(client, &key(), before.as_ref(), after.as_ref());
     }
 
-    /// The document; with nothing to read, that of a new pool as the first adaptor is configured.
+    /// The current document; if it is not readable, that of a new pool with the first adaptor's configuration.
     pub(super) fn document(&self) -> PoolDocument {
         let stored = self.object.as_ref().map(|object| kube_sim::object::typed_ref::<PoolConfigMap>(&**object));
         let document = stored.and_then(PoolConfigMap::document).and_then(|document| document.parse().ok().cloned());
         document.unwrap_or_else(|| PoolDocument { available: self.config.pool().clone(), version: 1, ..PoolDocument::default() })
     }
 
-    /// Somebody writes the document, one version on.
+    /// Commits a change of the document by `client`, with the next version.
     pub(super) fn edit(&mut self, client: ProcessId, edit: impl FnOnce(&mut PoolDocument)) {
         let mut document = self.document();
         document.version += 1;
@@ -255,7 +255,7 @@ impl Stage {
         self.put(client, Some(document.into()));
     }
 
-    /// Somebody writes the object with a change to any part of it.
+    /// Commits a change of any part of the object by `client`.
     pub(super) fn object(&mut self, client: ProcessId, change: impl FnOnce(&mut PoolConfigMap)) {
         let before = self.object.clone().expect("there is a ConfigMap");
         let mut object = kube_sim::object::typed_ref::<PoolConfigMap>(&*before).clone();
@@ -265,35 +265,35 @@ impl Stage {
         self.commit(client, &key(), Some(&before), Some(&after));
     }
 
-    /// Somebody writes the object and leaves the text of the document as it is.
+    /// Commits a write of the object by `client` that leaves the text of the document unchanged.
     pub(super) fn touch(&mut self, client: ProcessId) {
         let text = self.document().to_text();
         self.put(client, Some(JsonText::verbatim(text)));
     }
 
-    /// Somebody deletes the ConfigMap.
+    /// Deletes the ConfigMap of the pool.
     pub(super) fn delete(&mut self, client: ProcessId) {
         self.put(client, None);
     }
 
-    /// A fault of the plan begins, which may set clocks.
+    /// Begins a fault of the plan, which may set clocks.
     pub(super) fn fault_begins(&mut self) {
         self.event(EventKind::Fault { index: 0, change: FaultChange::Began });
     }
 
-    /// Somebody writes the document in another place.
+    /// Commits the document in another place.
     pub(super) fn misplace(&mut self, client: ProcessId, namespace: &str, name: &str) {
         let key = ObjectKey::namespaced(namespace, name);
         let after: Obj = Arc::new(PoolConfigMap::new(&key, self.document().into()));
         self.commit(client, &key, None, Some(&after));
     }
 
-    /// The pod of a sandbox runs.
+    /// Notes that the pod of a sandbox runs.
     pub(super) fn runs(&mut self, id: &str, pod: &str) {
         self.note(self.keeper, PoolNote::Running { id: id.into(), pod: pod.into(), uid: pod.into() });
     }
 
-    /// Somebody writes what is no document.
+    /// Commits a text that is not a document.
     pub(super) fn scribble(&mut self, client: ProcessId) {
         let text = "{\"allocatedIPs\":";
         let refused: Result<PoolDocument, InvalidText> = PoolDocument::from_text(text);
@@ -301,26 +301,26 @@ impl Stage {
         self.put(client, Some(JsonText::verbatim(text)));
     }
 
-    /// A PeerPod of an allocation comes or goes.
+    /// Adds or removes the PeerPod of an allocation.
     pub(super) fn peer_pod(&mut self, id: &str, is_there: bool) {
         let object = peer_pod(id, None);
         let (before, after) = if is_there { (None, Some(&object)) } else { (Some(&object), None) };
         self.commit(self.keeper, &ObjectKey::namespaced("ns", id), before, after);
     }
 
-    /// Somebody deletes the PeerPod of an allocation, which has its finalizer.
+    /// Marks the PeerPod of an allocation for deletion; it keeps its finalizer.
     pub(super) fn delete_peer_pod(&mut self, id: &str) {
         let (before, after) = (peer_pod(id, None), peer_pod(id, Some(Time(Default::default()))));
         self.commit(self.keeper, &ObjectKey::namespaced("ns", id), Some(&before), Some(&after));
     }
 
-    /// A watch cache loses the last change of the PeerPod of an allocation.
+    /// Makes a watch cache lose the last change of the PeerPod of an allocation.
     pub(super) fn lost_peer_pod(&mut self, server: ProcessId, id: &str) {
         let revision = self.revision;
         self.event(EventKind::Lost { server, kind: KindId(3), key: &ObjectKey::namespaced("ns", id), revision });
     }
 
-    /// It fills its watch cache of PeerPods anew, and lacks nothing any more.
+    /// Makes a server refill its watch cache of PeerPods, so that it lacks nothing any more.
     pub(super) fn relisted_peer_pods(&mut self, server: ProcessId) {
         self.event(EventKind::Relisted { server, kind: KindId(3) });
     }
@@ -335,7 +335,7 @@ impl Stage {
         self.claims.exercised().iter().any(|(_, judged)| *judged)
     }
 
-    /// What the last violation tells.
+    /// The details of the last violation.
     pub(super) fn detail(&self) -> Vec<String> {
         self.claims.findings.last_detail()
     }
@@ -345,7 +345,7 @@ impl Stage {
         self.claims.verdict(&[]).1 == [self.claim]
     }
 
-    /// What a claim of the kind `eventually` still misses.
+    /// The missing part of a claim of the kind `eventually`.
     pub(super) fn pending(&self) -> Option<String> {
         self.claims.pending().into_iter().next()
     }

@@ -1,10 +1,10 @@
-//! B §1.1: where the pool is.
+//! B §1.1: the place of the pool.
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 
-/// A process of the pool writes no ConfigMap but the one that its environment names, which is called `byom-ip-pool-state` in the namespace
-/// `confidential-containers-system` where nothing says otherwise. Bursts with several pools are not meant.
+/// A process of the pool writes no ConfigMap but the one that its environment names, which by default is called `byom-ip-pool-state` in the
+/// namespace `confidential-containers-system`. Not meant for bursts with several pools.
 pub(crate) struct ThePoolIsInItsPlace;
 
 impl PoolClaim for ThePoolIsInItsPlace {

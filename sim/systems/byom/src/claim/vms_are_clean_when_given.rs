@@ -4,11 +4,11 @@ use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, VmChange, short};
 
-/// No process of the pool records an address for an ID while the VM still has the user data of another or is about to boot,
-/// and no VM takes user data then.
+/// No process of the pool records an address for an ID while the VM still has another allocation's user data or is about to boot, and no VM
+/// takes user data then.
 ///
-/// Broken by `byom-free-before-reboot`. Records of a document that is made anew are not judged: they are old ones. It sees
-/// only VMs that say what happens to them.
+/// Broken by `byom-free-before-reboot`. Records of a rebuilt document are not judged: they are old ones. It judges only VMs whose state is
+/// noted.
 pub(crate) struct VmsAreCleanWhenGiven;
 
 impl PoolClaim for VmsAreCleanWhenGiven {

@@ -1,4 +1,4 @@
-//! What is known of each call for an address, and of who holds which.
+//! The calls for addresses, and the holders of addresses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use sim_config::time::SimTime;
 
 use crate::workload::Failure;
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) result: Result<Address, Failure>,
@@ -20,34 +20,34 @@ pub(super) struct Ended {
     pub(super) took: Duration,
 }
 
-/// The last call under one allocation ID, and what became of its sandbox and its record.
+/// The last call under one allocation ID, with the state of its sandbox and its record.
 pub(super) struct Call {
     pub(super) process: ProcessId,
     pub(super) asked: SimTime,
-    /// What it has asked for the lock of the pool.
+    /// Its requests for the lock of the pool.
     at_lock: LockRequests,
     pub(super) ended: Option<Ended>,
-    /// Its sandbox holds this address.
+    /// The address that its sandbox holds.
     pub(super) holds: Option<Address>,
-    /// Somebody has begun to release it.
+    /// Whether its release has begun.
     pub(super) released: bool,
-    /// Its sandbox has ended.
+    /// Whether its sandbox has ended.
     pub(super) over: bool,
-    /// Its record was lost after the call was told an address.
+    /// Whether its record was lost after the call was told an address.
     pub(super) lost: bool,
-    /// Its address had a second holder.
+    /// Whether its address had a second holder.
     pub(super) shared: bool,
-    /// It was not the first under its ID.
+    /// Whether it was not the first under its ID.
     pub(super) repeated: bool,
 }
 
 impl Call {
-    /// It has asked this for the lock of the pool.
+    /// Sets its requests for the lock of the pool.
     pub(super) fn locks(&mut self, requests: LockRequests) {
         self.at_lock = requests;
     }
 
-    /// What it took at its pool, and what at the lock of the pool.
+    /// Its requests to the pool and for the lock of the pool, added up.
     pub(super) fn with_lock(&mut self, effort: Effort) -> Effort {
         let LockRequests { reads, writes, conflicts, create_races } = std::mem::take(&mut self.at_lock);
         Effort {
@@ -59,7 +59,7 @@ impl Call {
         }
     }
 
-    /// Whether it was told an address that nobody has asked back.
+    /// Whether it was told an address whose release has not begun.
     pub(super) fn counts_on_its_record(&self) -> bool {
         !self.released && self.ended.as_ref().is_some_and(|ended| ended.result.is_ok())
     }
@@ -70,12 +70,12 @@ impl Call {
 pub(super) struct Calls {
     by_id: FxHashMap<Arc<str>, Call>,
     holders: FxHashMap<AddressKey, Vec<Arc<str>>>,
-    /// How many addresses have had two holders at a time.
+    /// The number of addresses that have had two holders at a time.
     pub(super) shared_addresses: u64,
 }
 
 impl Calls {
-    /// Somebody asks under this ID; gives whether somebody has done so before.
+    /// Begins a call under this ID; returns whether there was an earlier one.
     pub(super) fn begin(&mut self, id: &Arc<str>, process: ProcessId, asked: SimTime) -> bool {
         let new = Call {
             process,
@@ -110,15 +110,15 @@ impl Calls {
         self.by_id.iter().collect()
     }
 
-    /// Every call, in no order that may be seen.
+    /// Every call, in an order that must not affect results.
     pub(super) fn unordered(&self) -> impl Iterator<Item = (&Arc<str>, &Call)> {
         self.by_id.iter()
     }
 
-    /// The sandbox `id` holds `address` from now on.
+    /// Makes the sandbox `id` the holder of `address`.
     pub(super) fn hold(&mut self, id: &Arc<str>, address: &Address) {
         match self.by_id.get_mut(id) {
-            // One that was over before it was told never uses it.
+            // A sandbox that was over before it was told never uses its address.
             Some(call) if call.holds.is_none() && !call.over && !call.released => call.holds = Some(address.clone()),
             _ => return,
         }
@@ -134,7 +134,7 @@ impl Calls {
         }
     }
 
-    /// The release of `id` begins: it holds nothing any more.
+    /// Begins the release of `id`: it holds nothing any more.
     pub(super) fn release(&mut self, id: &Arc<str>) {
         if let Some(call) = self.by_id.get_mut(id) {
             call.released = true;
@@ -142,7 +142,7 @@ impl Calls {
         }
     }
 
-    /// The sandbox `id` is over: it holds nothing any more.
+    /// Ends the sandbox `id`: it holds nothing any more.
     pub(super) fn end(&mut self, id: &Arc<str>) {
         if let Some(call) = self.by_id.get_mut(id) {
             call.over = true;

@@ -1,4 +1,4 @@
-//! What calls for addresses met in the pool.
+//! Metrics of calls for addresses and of their pools.
 
 mod calls;
 mod pool;

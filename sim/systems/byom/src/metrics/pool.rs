@@ -1,4 +1,4 @@
-//! What the instances of a BYOM pool do to each other.
+//! Metrics of the interference between the instances of a BYOM pool.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use sim_harness::system::{Figures, Metric, RunEnd};
 use super::calls::{Calls, Ended};
 use crate::workload::{PoolNote, VmChange};
 
-/// Counts what happens to pools. Costs what changes, whatever their size.
+/// Counts events of pools. The cost is that of the changes, whatever the size of the pools.
 pub struct PoolMetrics {
     pools: Vec<Pool>,
     kind: KindId,
@@ -26,20 +26,20 @@ pub struct PoolMetrics {
     calls: Calls,
     took: Vec<Seconds>,
     mutex_wait: Duration,
-    /// When the first call for an address began; `None` = there was none.
+    /// The start of the first call for an address; `None` = there was none.
     began: Option<SimTime>,
-    /// When the last call for an address was answered; [`SimTime::ZERO`] = none was.
+    /// The time at which the last call for an address was answered; [`SimTime::ZERO`] = none was.
     ended: SimTime,
-    /// The processes of the pools; what others do to these is not their loss.
+    /// The processes of the pools; losses caused by other writers are not counted.
     writers: BTreeSet<ProcessId>,
 }
 
 /// One pool.
 struct Pool {
     key: ObjectKey,
-    /// The object as it was last committed; unset = it was not yet, or it is gone.
+    /// The object as last committed; unset = not committed yet, or deleted.
     last: Option<Obj>,
-    /// Whether anything was committed, so that `last` says what is stored.
+    /// Whether there was a commit, so that `last` is the stored object.
     committed: bool,
     last_version: Option<i64>,
 }
@@ -56,10 +56,10 @@ fn document(object: Option<&Obj>) -> Option<&PoolDocument> {
 }
 
 impl PoolMetrics {
-    /// Which events it wants to see.
+    /// The events that the metrics need.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// The metrics of the pools whose documents are kept under `keys`; `kind` is that of ConfigMaps.
+    /// The metrics of the pools with documents under `keys`; `kind` is that of ConfigMaps.
     pub fn new(keys: Vec<ObjectKey>, kind: KindId) -> Self {
         let pool = |key| Pool { key, last: None, committed: false, last_version: None };
         Self {
@@ -75,7 +75,7 @@ impl PoolMetrics {
         }
     }
 
-    /// Whether anything was committed, so that it is known what is stored.
+    /// Whether there was a commit, so that the stored state is known.
     fn is_known(&self) -> bool {
         self.pools.iter().any(|pool| pool.committed)
     }
@@ -84,7 +84,7 @@ impl PoolMetrics {
         self.pools.iter().any(|pool| pool.records(id))
     }
 
-    /// Takes an event in: the notes of all pools, and the commits of their ConfigMaps. Others change nothing.
+    /// Processes an event: notes of all pools, and commits of their ConfigMaps. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { process, note } => {
@@ -173,7 +173,7 @@ impl PoolMetrics {
         }
     }
 
-    /// The record of `id` is gone.
+    /// Handles the loss of the record of `id`.
     fn lose(&mut self, id: &str) {
         if let Some(call) = self.calls.get_mut(id)
             && call.counts_on_its_record()
@@ -204,12 +204,12 @@ impl PoolMetrics {
             _ => {}
         }
         if new.is_none() {
-            // A document that was lost starts to count anew.
+            // The version of a lost document starts over.
             self.pools[number].last_version = None;
         }
         if let Some(new) = new {
             let last = self.pools[number].last_version.or(old.map(|old| old.version));
-            // Who only touches labels writes no version.
+            // A write that only touches labels writes no version.
             let same = old.is_some_and(|old| old == new);
             self.counts.stuck_versions += u64::from(by_pool && !same && last.is_some_and(|last| new.version <= last));
             self.pools[number].last_version = Some(new.version);
@@ -217,7 +217,7 @@ impl PoolMetrics {
         self.pools[number].committed = true;
     }
 
-    /// What the run did, at its end. With `calls`, each call by itself: `rt` names their processes.
+    /// The figures at the end of the run. With `calls`, each call separately: `rt` names their processes.
     pub fn finish(&mut self, calls: Option<&Rt>) -> PoolRun {
         let recorded = |id: &str| self.is_recorded(id);
         let mut counts = self.counts;
@@ -241,7 +241,7 @@ impl PoolMetrics {
         }
     }
 
-    /// Each call by itself, by time and ID.
+    /// The single calls, by time and ID.
     fn told(&self, rt: &Rt) -> Vec<PoolCall> {
         let mut calls: Vec<PoolCall> = Vec::new();
         for (id, call) in self.calls.sorted() {

@@ -1,4 +1,4 @@
-//! The BYOM pool at work: adaptors share one ConfigMap, and hand its VMs to pods.
+//! The workloads of the BYOM pool: adaptors share one ConfigMap, and hand its VMs to pods.
 
 pub mod burst;
 mod note;
@@ -12,12 +12,12 @@ pub use ipam_byom::Releaser;
 pub(crate) use note::short;
 pub use note::{Failure, PoolNote, VmChange};
 
-/// Where the document of a pool is kept.
+/// The place of a pool's document.
 pub fn pool_key() -> ObjectKey {
     ObjectKey::namespaced(DEFAULT_NAMESPACE, DEFAULT_CONFIG_MAP)
 }
 
-/// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.
+/// The hardened policy with the mutations of a plan. Mutations of other systems are ignored.
 pub fn policy_of(deviations: &[DeviationName]) -> Policy {
     let mut policy = Policy::hardened();
     for deviation in deviations {

@@ -1,4 +1,4 @@
-//! What the adaptors, kubelets and VMs of a BYOM pool say they did. Claims and figures are made of it.
+//! The notes of the adaptors, kubelets and VMs of a BYOM pool, from which claims and metrics are made.
 //!
 //! ```text
 //!  one sandbox:  Asked ─► Allocated ─► Told ─► Running ─► Ended ─► ReleaseBegun ─► ReleaseEnded
@@ -17,134 +17,134 @@ use kube_machinery::word_hash;
 use kube_sim::trace::entity::{About, Entity};
 use kube_sim::trace::{Note, Step, Unhashed};
 
-/// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
-/// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
+/// An event around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process of the event made the note: an
+/// adaptor, the PeerPod controller, a kubelet, or the keeper of the VMs.
 #[derive(Clone, Debug, Hash)]
 pub enum PoolNote {
-    /// A process started with this configuration. It counts until the process crashes or is stopped.
+    /// A process started with this configuration. It is valid until the process crashes or is stopped.
     Configured {
-        /// `VM_POOL_IPS` as it is set.
+        /// The value of `VM_POOL_IPS`.
         setting: Arc<str>,
-        /// What the process makes of it.
+        /// The configuration that the process derives from it.
         config: Unhashed<PoolConfig>,
     },
-    /// A process started that has another pool than the one that claims judge. What it says is none of theirs.
+    /// A process of another pool than the one that claims judge has started. Claims ignore its notes.
     OfOtherPool {
-        /// `VM_POOL_IPS` as it is set.
+        /// The value of `VM_POOL_IPS`.
         setting: Arc<str>,
     },
-    /// A pod is wanted: it should have a running sandbox from here on, until [`PoolNote::Unwanted`].
+    /// A pod is desired: it should have a running sandbox from now on, until [`PoolNote::Unwanted`].
     Wanted {
-        /// The pod as `NAMESPACE/NAME`, which one that comes after it may share.
+        /// The pod as `NAMESPACE/NAME`, which a later pod may share.
         pod: Arc<str>,
-        /// The UID that the API server gave it.
+        /// The UID assigned by the API server.
         uid: Arc<str>,
     },
-    /// A pod is not wanted any more.
+    /// A pod is no longer desired.
     Unwanted {
-        /// The pod as `NAMESPACE/NAME`, as it was wanted.
+        /// The pod as `NAMESPACE/NAME`, as in [`PoolNote::Wanted`].
         pod: Arc<str>,
     },
-    /// An adaptor is about to ask the pool for an address. May be said again for the same ID: the answer must be the same.
+    /// An adaptor is about to request an address from the pool. May be repeated for the same ID: the answer must be the same.
     Asked {
         /// The allocation ID of the sandbox that needs the address (B A1).
         id: Arc<str>,
     },
-    /// In a burst whose adaptors take turns: the call has asked for the pool's lock, and has it or gives up.
+    /// In a burst with a lock: the call has requested the pool's lock, and has it or gives up.
     Locked {
         /// The allocation ID, as in [`PoolNote::Asked`].
         id: Arc<str>,
-        /// What it asked of the API server for that. The effort that the answer tells is without it.
+        /// Its requests to the API server for the lock. The effort in the answer does not include them.
         requests: Unhashed<LockRequests>,
     },
     /// The pool answered with an address, after its record was committed.
     Allocated {
         /// The allocation ID, as in [`PoolNote::Asked`].
         id: Arc<str>,
-        /// The address whose record is committed. Its VM need not have any user data yet.
+        /// The address whose record is committed. Its VM may not have any user data yet.
         address: Address,
-        /// Requests, conflicts, probes and waits of the call at its pool.
+        /// The requests, conflicts, probes and waits of the call at its pool.
         effort: Effort,
-        /// How long it took, by the clock of the process.
+        /// The duration, by the clock of the process.
         took: Duration,
     },
     /// The pool gave no address.
     Refused {
         /// The allocation ID, as in [`PoolNote::Asked`].
         id: Arc<str>,
-        /// The kind of the error; in a burst also [`Failure::Exhausted`] where the pool's lock was not to be had.
+        /// The kind of the error; in a burst also [`Failure::Exhausted`] if the pool's lock was unavailable.
         why: Failure,
-        /// Requests, conflicts, probes and waits of the call at its pool.
+        /// The requests, conflicts, probes and waits of the call at its pool.
         effort: Effort,
-        /// How long it took, by the clock of the process.
+        /// The duration, by the clock of the process.
         took: Duration,
     },
-    /// A sandbox was told its address: from here on it holds it.
+    /// A sandbox was told its address, and holds it from now on.
     Told {
-        /// The allocation ID of the sandbox that holds the address from here on.
+        /// The allocation ID of the sandbox that holds the address from now on.
         id: Arc<str>,
-        /// The address of the VM, which has the sandbox's user data by now unless it is one of a burst.
+        /// The address of the VM, which has the sandbox's user data by now, except in a burst.
         address: Address,
     },
     /// The agent in the VM answers: the pod runs.
     Running {
         /// The ID of its allocation.
         id: Arc<str>,
-        /// The pod as `NAMESPACE/NAME`, as it was wanted.
+        /// The pod as `NAMESPACE/NAME`, as in [`PoolNote::Wanted`].
         pod: Arc<str>,
-        /// The UID of the pod whose sandbox it is.
+        /// The UID of the sandbox's pod.
         uid: Arc<str>,
     },
     /// A sandbox is over, for whatever reason: it holds nothing any more.
     Ended {
         /// The allocation ID of the sandbox that is over.
         id: Arc<str>,
-        /// The pod as `NAMESPACE/NAME`, which may still be wanted: then another sandbox follows.
+        /// The pod as `NAMESPACE/NAME`, which may still be desired: then another sandbox follows.
         pod: Arc<str>,
     },
-    /// A release begins on behalf of a sandbox. With upstream's releases by address the ID is that of the sandbox on whose behalf it is,
-    /// not that of whoever holds the address by now.
+    /// A release begins on behalf of a sandbox. With upstream's releases by address, the ID is that of this sandbox, not of the current
+    /// holder of the address.
     ReleaseBegun {
-        /// The allocation ID on whose behalf it is, which need not be recorded any more.
+        /// The allocation ID of that sandbox, which may no longer be recorded.
         id: Arc<str>,
-        /// Which of the ways to a release it is.
+        /// The kind of release.
         by: Releaser,
     },
-    /// A release ended. With success the record is gone for good.
+    /// A release ended. After a success the record is gone and does not come back.
     ReleaseEnded {
-        /// The allocation ID, as when it began.
+        /// The allocation ID, as in [`PoolNote::ReleaseBegun`].
         id: Arc<str>,
-        /// Who released it, as when it began.
+        /// The kind of release, as in [`PoolNote::ReleaseBegun`].
         by: Releaser,
-        /// Nothing, or why it failed.
+        /// The reason for a failure, if it failed.
         failure: Option<Failure>,
-        /// Requests, conflicts, probes and waits of the release.
+        /// The requests, conflicts, probes and waits of the release.
         effort: Effort,
-        /// How long it took, by the clock of the process.
+        /// The duration, by the clock of the process.
         took: Duration,
     },
-    /// A process begins to bring the list in line with its configuration.
+    /// A process begins to make the list match its configuration.
     RecoverBegun,
-    /// It is done with that.
+    /// A process ends its recovery.
     RecoverEnded {
-        /// What it left, or why it failed.
+        /// The resulting counts, or the reason for the failure.
         result: Result<Recovered, Failure>,
-        /// The requests, conflicts and waits that it took.
+        /// The requests, conflicts and waits of the recovery.
         effort: Effort,
-        /// Whether they are part of what an allocation or a release took, which waited for it.
+        /// Whether they are part of the effort of an allocation or a release, which waited for it.
         of_call: bool,
     },
-    /// Something happened to a VM.
+    /// The state of a VM changed.
     Vm {
-        /// The address at which the VM is reached; its key tells VMs apart.
+        /// The address of the VM; its key identifies the VM.
         address: Address,
-        /// What happened to it, by its own account rather than that of whoever asked it.
+        /// The change, as noted by the VM rather than by the process that requested it.
         change: VmChange,
     },
 }
 
 impl PoolNote {
-    /// Whether an operation of the pool begins or ends with it: an allocation, a release or a recovery.
+    /// Whether an operation of the pool begins or ends with this note: an allocation, a release or a recovery.
     pub(crate) fn is_of_operation(&self) -> bool {
         let of_call = matches!(self, Self::Asked { .. } | Self::Allocated { .. } | Self::Refused { .. });
         let of_release = matches!(self, Self::ReleaseBegun { .. } | Self::ReleaseEnded { .. });
@@ -152,35 +152,36 @@ impl PoolNote {
     }
 }
 
-/// What happens to a VM.
+/// A change of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum VmChange {
-    /// It took the user data of an allocation. `tenant`: whose data it already had since its last boot. `going_down`: it will lose them,
-    /// because it is about to boot.
+    /// The VM took the user data of an allocation. `tenant`: the allocation whose data it already had since its last boot. `going_down`: it
+    /// will lose the data, because it is about to boot.
     Given {
-        /// The allocation ID that came with the user data; it is the VM's tenant from here on.
+        /// The allocation ID that came with the user data; it is the VM's tenant from now on.
         id: Arc<str>,
-        /// Whose data it already had.
+        /// The allocation whose data it already had.
         tenant: Option<Arc<str>>,
         /// Whether it is about to boot.
         going_down: bool,
     },
-    /// It was asked to boot and does. `tenant`: whose data it has. `fence`: on behalf of which allocation; unset = nobody said.
+    /// The VM was asked to boot and does. `tenant`: the allocation whose data it has. `fence`: the allocation on whose behalf; unset = not
+    /// given.
     Rebooting {
-        /// Whose data it has.
+        /// The allocation whose data it has.
         tenant: Option<Arc<str>>,
-        /// On behalf of which allocation.
+        /// The allocation on whose behalf it boots.
         fence: Option<Arc<str>>,
     },
-    /// It has booted and is clean.
+    /// The VM has booted and is clean.
     Booted,
-    /// It does not answer from here on.
+    /// The VM does not answer from now on.
     Broken,
-    /// Nothing breaks it any more: it answers again, unless it is down on its way to boot.
+    /// The fault is over: the VM answers again, unless it is down because it boots.
     Mended,
 }
 
-/// Why an operation on the pool failed: the kinds of [`ipam_byom::PoolError`].
+/// The reason why an operation on the pool failed: the kinds of [`ipam_byom::PoolError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The state of the pool is unknown.
@@ -189,7 +190,7 @@ pub enum Failure {
     NoAvailable,
     /// The VM does not answer.
     NotReady,
-    /// What is recorded is no address.
+    /// The recorded text is not an address.
     InvalidAddress,
     /// The name of the node is unknown.
     NoNodeName,
@@ -197,9 +198,9 @@ pub enum Failure {
     Exhausted,
     /// Another process created the ConfigMap first.
     CreateRace,
-    /// A write failed, or it is not known whether it did.
+    /// A write failed, or its outcome is unknown.
     Writing,
-    /// The document is lost, and the owners are not known.
+    /// The document is lost, and the owners are unknown.
     Owners,
     /// The VM serves another allocation.
     HeldByAnother,
@@ -216,10 +217,10 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether nothing was written, and nothing will be.
+    /// Whether certainly nothing was written, and nothing will be.
     fn is_certain(self) -> bool {
         use Failure::{CreateRace, Exhausted, InvalidAddress, NoAvailable, NoNodeName, Reading};
-        // Of the others some come after a write, which is taken back if that can be done.
+        // Some of the other errors come after a write, which is rolled back if possible.
         matches!(self, Reading | NoAvailable | InvalidAddress | NoNodeName | Exhausted | CreateRace)
     }
 }
@@ -271,9 +272,9 @@ impl Note for PoolNote {
     }
 }
 
-/// An allocation ID as a person can read it: of a long sandbox ID the first eight digits.
+/// An allocation ID in readable form: a long sandbox ID is cut to its first eight digits.
 pub(crate) fn short(id: &str) -> Cow<'_, str> {
-    /// More digits say nothing to a person.
+    /// More digits do not help a reader.
     const DIGITS: usize = 8;
     match id.rsplit_once('-') {
         Some((pod, sandbox)) if sandbox.len() > 2 * DIGITS && sandbox.is_ascii() => format!("{pod}-{}…", &sandbox[..DIGITS]).into(),
@@ -285,7 +286,7 @@ fn time(took: Duration) -> String {
     human::duration(Seconds::from(took))
 }
 
-/// What a call asked of the API server.
+/// A description of a call's requests to the API server.
 fn requests(effort: &Effort) -> String {
     counts(effort.reads, effort.writes, effort.conflicts)
 }
@@ -394,7 +395,7 @@ impl Failure {
         }
     }
 
-    /// The kind of `error`; `effort` tells whether its retries were used up.
+    /// The kind of `error`; `effort` says whether its retries were used up.
     pub fn of(error: &ipam_byom::PoolError, effort: &Effort) -> Self {
         use ipam_byom::PoolError;
         match error {

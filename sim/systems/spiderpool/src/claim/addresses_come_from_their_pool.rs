@@ -1,13 +1,12 @@
-//! A S5: a pool gives what it has.
+//! A S5: pools give only addresses that they have.
 
 use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim, violated};
 
-/// Whoever adds a record adds it to a pool of whose addresses that is one: in `ips` and not in `excludeIPs` of the very object
-/// that is written.
+/// A record is added only to a pool that has the address: in `ips` and not in `excludeIPs` of the object that is written.
 ///
-/// Broken by `upstream-ranges` and by hand. It does not see an address that leaves its pool while it is recorded: admission
-/// forbids that.
+/// Broken by `upstream-ranges` and by hand. It does not detect an address that leaves its pool while it is recorded: admission forbids
+/// that.
 pub(crate) struct AddressesComeFromTheirPool;
 
 impl IpamClaim for AddressesComeFromTheirPool {

@@ -4,13 +4,14 @@ use super::view::{EventMask, Pod, Seen, View, addresses_of, uid_of};
 use super::{Answered, BY_HAND, EMPTY_POD_IPS, Findings, IpamClaim};
 use crate::workload::Given;
 
-/// When a request is answered, the UID in it is that of its sandbox; and while its pod is alive, its endpoint is there, is not being
-/// deleted, bears the same UID and names for the NIC the same address of the same pool, and the record bears the UID, too. A NIC
-/// without a name may stand in the endpoint under any that has none.
+/// An answer has the UID of its sandbox. While its pod is alive, its endpoint exists, is not being deleted, has the same UID and names the
+/// same address of the same pool for the NIC, and the record has the UID as well. A NIC without a name matches any entry of the endpoint,
+/// and an entry without a name matches any NIC.
 ///
-/// What is being taken back at the same time is not judged, and excused where a setting lets a scan take it (G EX3); of what another pod of
-/// the VM has taken over meanwhile only the addresses are. Broken by `uid-from-cached-pod`, `endpoint-delete-by-name`,
-/// `mark-before-uid-check`, `answer-not-as-stored` and `terminating-endpoint-reused`. It does not see NICs that are not in the answer.
+/// Addresses that are being taken back at the same time are not judged, and are excused where a setting permits a scan to take them (G
+/// EX3). If another pod of the VM has taken over meanwhile, only the addresses are judged. Broken by `uid-from-cached-pod`,
+/// `endpoint-delete-by-name`, `mark-before-uid-check`, `answer-not-as-stored` and `terminating-endpoint-reused`. It does not detect NICs
+/// that are not in the answer.
 pub(crate) struct AnswerEndpointAndRecordAgree;
 
 impl IpamClaim for AnswerEndpointAndRecordAgree {
@@ -58,7 +59,7 @@ impl IpamClaim for AnswerEndpointAndRecordAgree {
     }
 }
 
-/// What does not agree.
+/// The disagreement, if there is one.
 fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option<String> {
     let uid = answer.uid;
     if let Some(holder) = view.pools.holder(&given.pool, given.address)

@@ -1,15 +1,15 @@
-//! A S3: what is answered is recorded.
+//! A S3: answered addresses are recorded.
 
 use super::view::{EventMask, Seen, View};
 use super::{Answered, BY_HAND, Findings, IpamClaim, WITHOUT_UID};
 
-/// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
-/// the request, or of another pod of its VM or the next of its place that has taken the record over meanwhile, unless it is being taken
-/// back at the same time. What reclaim took under one of its documented hazards is excused as that, and so is what is recorded for the next
-/// pod of the name where the container runtime passes no UID (`runtime-without-uid`).
+/// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of the
+/// request, or of another pod of its VM or the next pod of its place that has taken the record over meanwhile, unless it is being taken
+/// back at the same time. Addresses that reclaim took under one of its documented hazards are excused by it, and so are those recorded for
+/// the next pod of the name where the container runtime passes no UID (`runtime-without-uid`).
 ///
-/// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
-/// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.
+/// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not detect later
+/// changes of the record: these are the business of `records-leave-only-for-their-own-uid`.
 pub(crate) struct AnsweredAddressesAreRecorded;
 
 impl IpamClaim for AnsweredAddressesAreRecorded {

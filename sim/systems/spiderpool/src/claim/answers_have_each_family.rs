@@ -1,4 +1,4 @@
-//! A A10: an address of each family that pools were selected for.
+//! A A10: answers have an address of each family that pools were selected for.
 
 use ipam_spiderpool::ranges::IpVersion;
 
@@ -6,13 +6,13 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::How;
 
-/// An answer with new addresses has one for each NIC and family that pools were selected for: where one of them fails, the request does
-/// (A A12).
+/// An answer with new addresses has one for each NIC and family that pools were selected for; if one of them fails, the request fails (A
+/// A12).
 ///
-/// It says nothing about what is answered again or inherited: that has the families of the time when it was allocated (A §14.29).
+/// It does not judge repeated or inherited answers: these have the families of the time of their allocation (A §14.29).
 pub(crate) struct AnswersHaveEachFamily;
 
-/// How many of some families are this one.
+/// The number of occurrences of a family.
 fn count(family: IpVersion, families: impl Iterator<Item = IpVersion>) -> usize {
     families.filter(|other| *other == family).count()
 }
@@ -30,7 +30,7 @@ impl IpamClaim for AnswersHaveEachFamily {
             return;
         }
         findings.exercised();
-        // Selection may name NICs by their index (A §2.4), so they are counted.
+        // Selection may name NICs by their index (A §2.4), so they are only counted.
         let selected = |family| count(family, order.iter().map(|order| order.family));
         let given = |family| count(family, answer.given.iter().map(|given| IpVersion::of(given.address)));
         let lacks = [IpVersion::V4, IpVersion::V6].into_iter().find(|family| given(*family) < selected(*family));

@@ -14,21 +14,21 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::{Given, How, IpamNote};
 
-/// An answer has for each address the gateway of its pool. A NIC has all routes of its pools and no others, but for the default routes by
-/// these gateways and routes that the pod wishes for, whose gateways are in the subnet of one of its addresses. What an address was
-/// allocated with stays with it: any spec that the pool has had will do. Of a pod that inherits from nobody each wish that fits has its
-/// route with new addresses; those that a pod has already, or inherits, have the routes that were wished for then.
+/// An answer has the gateway of its pool for each address. A NIC has all routes of its pools and no others, except the default routes by
+/// these gateways, and routes that the pod wishes for whose gateways are in the subnet of one of its addresses. An address keeps what it
+/// was allocated with, so any spec that the pool has had is accepted. For a pod without a predecessor, an answer with new addresses has a
+/// route for each wish that fits; addresses that a pod already has, or inherits, have the routes that were wished for at their allocation.
 ///
-/// It does not see whether a default route is left out that should be there, and vice versa.
+/// It does not detect a missing or an unwanted default route.
 #[derive(Default)]
 pub(crate) struct AnswersHaveTheirRoutes {
-    /// What the specs of a pool have said so far.
+    /// The network settings in all specs of each pool so far.
     pools: BTreeMap<Arc<str>, Vec<Network>>,
 }
 
-/// What a pool has for the network of its pods.
+/// The network settings of a pool for its pods.
 struct Network {
-    /// As the spec has it, and what it means.
+    /// The subnet as written in the spec, and its parsed form.
     subnet: (String, Option<IpNet>),
     gateway: Option<String>,
     routes: Vec<Route>,
@@ -81,9 +81,9 @@ impl AnswersHaveTheirRoutes {
         given.into_iter().filter_map(|given| self.pools.get(&given.pool)).flatten()
     }
 
-    /// What is wrong with an answer.
+    /// The error in an answer, if there is one.
     ///
-    /// `wished`: what the pod wishes for; `None` = some of its addresses may have come with other wishes.
+    /// `wished`: the routes that the pod wishes for; `None` = some of its addresses may have been allocated with other wishes.
     fn wrong(&self, answer: &Answered<'_>, routes: &[NicRoute], wished: Option<&[Route]>) -> Option<String> {
         for given in answer.given {
             if !self.networks([given]).any(|network| network.gateway.as_deref() == given.gateway.as_deref()) {
@@ -140,7 +140,7 @@ impl IpamClaim for AnswersHaveTheirRoutes {
             return;
         }
         findings.exercised();
-        // The other NICs of a pod that has a place may have what its predecessor had.
+        // The other NICs of a pod that has a place may have the addresses of its predecessor.
         let is_new = answer.how == How::Fresh && pod.place.is_none();
         let wished = is_new.then(|| wished(&pod.object));
         if let Some(wrong) = self.wrong(&answer, routes, wished.as_deref()) {
@@ -168,7 +168,8 @@ mod tests {
         Route { dst: dst.to_owned(), gw: gw.to_owned() }
     }
 
-    /// A pool with a gateway and a route, and a pod that wishes for a route in its subnet and for one that is in none.
+    /// A pool with a gateway and a route, and a pod that wishes for one route whose gateway is in the pool's subnet and one whose gateway
+    /// is in none.
     fn on(test: impl FnOnce(&mut Stage)) {
         on_stage("answers-have-their-routes", |stage| {
             let spec = json!({
@@ -194,7 +195,7 @@ mod tests {
         let gateway = Some("10.0.0.254");
         for (how, gateway, routes, violated) in [
             (How::Fresh, gateway, &[DEFAULT, OF_POOL, OF_POD][..], false),
-            // Whether there is a default route is decided elsewhere.
+            // The claim does not judge whether there is a default route.
             (How::Fresh, gateway, &[OF_POOL, OF_POD], false),
             (How::Fresh, None, &[OF_POOL, OF_POD], true),
             (How::Fresh, Some("10.0.0.253"), &[OF_POOL, OF_POD], true),
@@ -228,7 +229,7 @@ mod tests {
         });
         on(|stage| {
             stage.change::<SpiderIPPool>(stage.person, &ObjectKey::cluster("p"), |pool| pool.spec.subnet = "10.99.0.0/24".to_owned());
-            // The address is of the subnet before.
+            // The address is of the former subnet.
             stage.answer_routes(
                 "ns/a",
                 "a",

@@ -1,4 +1,4 @@
-//! A S15: whoever draws an address for a NIC takes back what the NIC had besides.
+//! A S15: an agent that allocates an address for a NIC takes back the NIC's other addresses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ type Attachment = (ProcessId, Arc<str>, Arc<str>);
 /// A record that the agent knew: pool, address and NIC.
 type Known = (Arc<str>, IpAddr, Arc<str>);
 
-/// A request that is answered from the pools leaves the NICs that it is about no other record of the same family that its agent had surely
-/// been shown when it was asked: nobody will ever answer on that address, and only reclaim would find it, once the pod is gone.
+/// A request that is answered from the pools leaves its NICs no other record of the same family that its agent had certainly been shown
+/// when the request began: no sandbox would ever answer on that address, and only reclaim would find it, once the pod is gone.
 ///
-/// It counts what a pool shows that the agent knew as it was last written, and what names the NIC; not what people made unreadable for a
-/// while. Broken by `partial-failure-keeps-records`.
+/// It judges pools that the agent knew in their last version, and records that name the NIC, except those that were made unreadable by hand
+/// for a while. Broken by `partial-failure-keeps-records`.
 #[derive(Default)]
 pub(crate) struct AnswersLeaveNoStrays {
-    /// The ADDs that are under way, with what was known to be recorded for the pod when the last of them began.
+    /// The ADDs in progress, with the records for the pod that were known when the last of them began.
     open: FxHashMap<Attachment, Vec<Known>>,
 }
 
@@ -50,7 +50,7 @@ impl IpamClaim for AnswersLeaveNoStrays {
             Seen::Ipam(by, IpamNote::AddEnded { pod, uid, container, nic, result, how, .. }) => {
                 let known = self.open.remove(&(by, container.clone(), nic.clone())).unwrap_or_default();
                 let (Ok(given), How::Fresh) = (result, how) else { return };
-                // What was answered may be what was known.
+                // An answered address may be one of the known ones.
                 let is_given = |address: IpAddr| given.iter().any(|given| given.address == address);
                 for (pool, address, nic) in known.iter().filter(|(_, address, _)| !is_given(*address)) {
                     let is_for_same = |given: &&Given| given.nic == *nic && IpVersion::of(given.address) == IpVersion::of(*address);
@@ -73,7 +73,7 @@ impl IpamClaim for AnswersLeaveNoStrays {
     }
 }
 
-/// What a pool has recorded of an address, if it is for this pod.
+/// The record of an address in a pool, if it is for this pod.
 fn record<'a>(view: &'a View, pool: &Arc<str>, address: IpAddr, uid: &str, pod: &str) -> Option<&'a PoolIPAllocation> {
     let holder = view.pools.holders(address).find(|holder| holder.pool == *pool)?;
     (holder.record.pod_uid == uid && holder.record.pod == pod).then_some(&*holder.record)

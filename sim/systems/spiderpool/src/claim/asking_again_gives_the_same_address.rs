@@ -1,13 +1,13 @@
-//! A S16: whoever asks again is told the same.
+//! A S16: a repeated request gets the same addresses.
 
 use super::view::{EventMask, Seen, View};
 use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim, violated};
 
-/// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
-/// in between. Only the NIC that is asked for counts: the others may be named otherwise. What a setting let a scan take in between is
-/// excused as that (G EX3).
+/// A request for a NIC that was answered before is answered with the same addresses, unless a release of them has begun in between. Only
+/// the requested NIC counts, as the others may be named differently. Addresses that a setting permitted a scan to take in between are
+/// excused (G EX3).
 ///
-/// Broken by `nameless-nic-always-changed` and `lost-reply-takes-next-pool`. It does not see a request that fails.
+/// Broken by `nameless-nic-always-changed` and `lost-reply-takes-next-pool`. It does not judge requests that fail.
 pub(crate) struct AskingAgainGivesTheSameAddress;
 
 impl IpamClaim for AskingAgainGivesTheSameAddress {

@@ -1,4 +1,4 @@
-//! A S8: the better pool comes first.
+//! A S8: better pools come first.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::{Findings, IpamClaim};
 use crate::oracle::Opinion;
 use crate::workload::{InOrder, IpamNote};
 
-/// An agent ranks pools as the rules say, equal ones as the user lists them, and takes nothing from one while a better one has
-/// neither failed nor was changed after the selection.
+/// An agent ranks pools by the rules, those of equal rank in the user's order, and takes no address from a pool while a better one has
+/// neither failed nor changed after the selection.
 ///
-/// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
-/// judged by the selection that it was recorded after: to leave it for a better pool would be a second record. For the same reason a pool
-/// goes first whose write by an earlier request of the pod may have been carried out, or what was to take it back may not have been (D
-/// §1.2), and one to which an earlier life of the agent had sent a record that came while the request waited for its turn (K §2.13).
+/// A request that finds its endpoint changed selects again, and may then rank the pools differently. An address that it recorded before is
+/// judged by the selection that preceded its record: leaving it for a better pool would mean a second record. For the same reason a pool
+/// may go first if an earlier request's write for the pod may have been carried out in it, or its rollback may have failed (D §1.2), or if
+/// an earlier life of the agent had sent it a record that arrived while the request was queued (K §2.13).
 ///
-/// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, or that a
-/// predecessor of the same place had and that was made over, nor two requests for one pod at a time.
+/// Broken by `ties-in-any-order`. It does not judge addresses that were recorded before the request selected anything, addresses taken over
+/// from a predecessor of the same place, or two simultaneous requests for one pod.
 #[derive(Default)]
 pub(crate) struct BetterPoolsComeFirst {
-    /// The records that were sent by a life of an agent which had ended when they came, and the moments at which they did.
+    /// The records that were sent by an earlier life of an agent and arrived after its end, and the moments of their arrival.
     left_behind: FxHashMap<(Arc<str>, IpAddr), u64>,
 }
 
@@ -45,7 +45,7 @@ impl IpamClaim for BetterPoolsComeFirst {
                 let mut asked = view.agents.asked(process, uid);
                 let (Some(asked), None) = (asked.next(), asked.next()) else { return };
                 let since = view.pools.holder(pool, *address).map(|holder| holder.since.map_or(0, |said| said.moment));
-                // An address that is recorded for nobody was to be recorded now.
+                // An address without a record is to be recorded now.
                 let Some(order) = asked.order_at(since.unwrap_or(u64::MAX)) else { return };
                 let in_order = |order: &&InOrder| *order.nic == **nic && order.family == IpVersion::of(*address);
                 let Some(order) = order.iter().find(in_order) else { return };
@@ -56,7 +56,7 @@ impl IpamClaim for BetterPoolsComeFirst {
                     let mut releases = view.ledger.releases(uid).iter().filter(|release| release.said.moment >= asked.began.moment);
                     releases.any(|release| release.what.iter().any(|(of, _)| *of == *pool))
                 };
-                // Nobody said what became of an earlier request's write.
+                // The outcome of an earlier request's write is unknown.
                 let doubted = || {
                     let doubts = view.ledger.last(uid).map_or(&[][..], |last| &last.doubts);
                     doubts.iter().any(|(of, name)| **of == **nic && **name == **pool)
@@ -185,7 +185,7 @@ mod tests {
         with_pools(|stage| {
             stage.try_pool("a", "q", Err(Refusal::Api));
             stage.refuse("ns/a", "a", "eth0", Refusal::Api);
-            // A request that ends before it tries a pool settles nothing.
+            // A request that ends before it tries a pool does not resolve the doubt.
             stage.ask("ns/a", "a", "eth0");
             stage.refuse("ns/a", "a", "eth0", Refusal::OutOfTime);
             stage.ask("ns/a", "a", "eth0");
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_pool_goes_first_from_which_an_earlier_request_could_not_take_its_record_back() {
-        // What counts is what became of the last try to take it back.
+        // The result of the last attempt to take it back counts.
         for (tries, excuses) in [(&[false][..], vec![]), (&[true, false], vec![]), (&[true], vec![None]), (&[false, true], vec![None])] {
             with_pools(|stage| {
                 stage.try_pool("a", "p", Err(Refusal::UsedOut));

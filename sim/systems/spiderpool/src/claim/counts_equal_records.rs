@@ -1,9 +1,9 @@
-//! A S11: pools count their records right.
+//! A S11: the counts of pools equal their records.
 
 use super::view::{EventMask, Seen, View, records_of};
 use super::{Findings, IpamClaim};
 
-/// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
+/// An agent, or a replica of the controller, that adds or removes records sets `allocatedIPCount` to the number of records.
 ///
 /// Broken by a writer that does not count.
 pub(crate) struct CountsEqualRecords;
@@ -31,7 +31,7 @@ impl IpamClaim for CountsEqualRecords {
     }
 }
 
-/// What a field of a status says.
+/// A description of a count in a status.
 pub(super) fn says(field: &str, count: Option<i64>) -> String {
     count.map_or_else(|| format!("no {field}"), |count| format!("{field} {count}"))
 }

@@ -1,4 +1,4 @@
-//! What happens in some runs, so that scenarios test what they are meant to.
+//! Events that happen in some runs, so that scenarios test what they are meant to test.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::{Cause, How, InOrder, IpamNote, Refusal};
 
-/// What a single event shows.
+/// Coverage by a single event.
 #[derive(Clone, Copy)]
 pub(crate) enum Coverage {
     /// An agent writes a pool and meets a conflict.
     AgentsConflict,
     /// A static pod gets the address of its predecessor.
     AStaticAddressIsKept,
-    /// A pool has nothing to give, and another one serves.
+    /// A pool has no address left, and another one serves.
     ALaterPoolServes,
     /// A DEL for a UID comes after the ADD of its successor was answered.
     ADeleteComesLate,
-    /// A DEL names no UID, and nothing says which pod it is about.
+    /// A DEL names no UID, and its pod is unknown.
     ADeleteIsLeftToReclaim,
-    /// A request that fails takes back what it recorded.
+    /// A request that fails takes back its records.
     AnAddIsRolledBack,
-    /// A request is answered with what the pod has already.
+    /// A request is answered with the addresses that the pod already has.
     AnEndpointAnswers,
     /// An answer has addresses of both families for one NIC.
     AnAnswerHasBothFamilies,
     /// An answer has addresses for several NICs.
     AnAnswerHasSeveralNics,
-    /// An address is given up because somebody outside uses it.
+    /// An address is given up because a host outside the cluster uses it.
     AnOutsideConflictIsFound,
-    /// A static pod that was evicted is followed on another node by one with its address.
+    /// A static pod that was evicted is succeeded by a pod with its address on another node.
     AnEvictedPodKeepsItsAddress,
 }
 
@@ -119,14 +119,14 @@ impl Coverage {
     }
 }
 
-/// The predecessors of the same place whose addresses an answer has.
+/// The predecessors in the same place whose addresses an answer contains.
 fn kept_from<'a>(answer: &'a Answered<'_>, view: &'a View) -> impl Iterator<Item = &'a Arc<str>> {
     let name = view.pods.get(answer.uid).and_then(|pod| pod.static_name());
     let kept = name.map_or(&[][..], |name| view.ledger.kept(name));
     kept.iter().filter(|before| before.uid != *answer.uid && answer.given.contains(&before.given)).map(|before| &before.uid)
 }
 
-/// An address goes from one pod to a pod of another name.
+/// An address passes from one pod to a pod of another name.
 #[derive(Default)]
 pub(crate) struct AnAddressChangesHands {
     last: FxHashMap<IpAddr, Arc<PoolIPAllocation>>,

@@ -1,12 +1,12 @@
-//! A S18: the dead get nothing.
+//! A S18: dead pods get no address.
 
 use super::view::{EventMask, Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
-/// No agent records an address for a pod, as a new record or by handing one on, that its watch had shown to be terminating, over or
-/// gone (A §7.2) before it was asked, for the pod or without a UID for one of its name that is gone. A cache that is behind excuses.
+/// No agent records an address, by a new record or by handing one on, for a pod that its watch had shown as terminating, over or gone (A
+/// §7.2) before the request for the pod began, or a request without a UID for a gone pod of its name. A stale cache is an excuse.
 ///
-/// Broken by `uid-from-cached-pod`. It does not see what an agent could have read live.
+/// Broken by `uid-from-cached-pod`. It does not consider what an agent could have read live.
 pub(crate) struct DeadPodsGetNoAddress;
 
 impl IpamClaim for DeadPodsGetNoAddress {

@@ -1,4 +1,4 @@
-//! A §7.1: a DEL that is done is done.
+//! A §7.1: a completed DEL leaves nothing behind.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::workload::IpamNote;
 /// The agent, the sandbox and the NIC of a DEL.
 type Attachment = (ProcessId, Arc<str>, Arc<str>);
 
-/// When a DEL has given back what all NICs of a pod had, or has found no endpoint of it, nothing is recorded for the pod that its agent had
-/// surely been shown when it was asked. Reclaim would find it, a scan later; until then nobody else can have the address.
+/// After a DEL that has given back the addresses of all NICs of a pod, or has found no endpoint of it, no record for the pod is left that
+/// its agent had certainly been shown when the DEL began. A later scan of reclaim would find it; until then no other pod could have the
+/// address.
 ///
-/// It counts what a pool shows that the agent knew as it was last written. It does not see DELs that leave something to those of other
-/// NICs, nor those of a StatefulSet's or a VM's pod without an endpoint, whose addresses may be kept. Broken by
-/// `partial-failure-keeps-records`.
+/// It judges pools that the agent knew in their last version. It does not judge DELs that leave addresses to those of other NICs, or DELs
+/// of a StatefulSet's or a VM's pod without an endpoint, whose addresses may be kept. Broken by `partial-failure-keeps-records`.
 #[derive(Default)]
 pub(crate) struct DeletesLeaveNothingBehind {
-    /// The DELs that are under way, with what was known to be recorded for the pod when the last of them began.
+    /// The DELs in progress, with the records for the pod that were known when the last of them began.
     open: FxHashMap<Attachment, Vec<(Arc<str>, IpAddr)>>,
 }
 

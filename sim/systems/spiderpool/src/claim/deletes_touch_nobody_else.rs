@@ -1,4 +1,4 @@
-//! A S17: a DEL takes what is its own.
+//! A S17: a DEL releases only the addresses of its own pod.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::workload::{Cause, IpamNote};
 /// The agent, the sandbox and the NIC of a DEL.
 type Attachment = (ProcessId, Arc<str>, Arc<str>);
 
-/// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
-/// it has announced only the release of another one for that address.
+/// A DEL that names a UID releases addresses of that UID only, and no write of an agent removes the record of a UID while the agent has
+/// announced only the release of another UID for that address.
 ///
-/// Where the container runtime passes no UID, it is that of the pod whose sandbox goes; if that pod was gone when the sandbox was given
-/// what the next one of the name has, the DEL takes that, too (`runtime-without-uid`). Broken by `del-adopts-current-uid` and
-/// `del-without-uid-adopts-pod`.
+/// Where the container runtime passes no UID, the UID of the sandbox's pod applies; if that pod was gone when the sandbox was answered with
+/// the addresses of the next pod of the name, the DEL releases these as well (`runtime-without-uid`). Broken by `del-adopts-current-uid`
+/// and `del-without-uid-adopts-pod`.
 #[derive(Default)]
 pub(crate) struct DeletesTouchNobodyElse {
-    /// The DELs that are under way, with the UID that is named and how many there are: one that is repeated or late may overlap another.
+    /// The DELs in progress, with the named UID and the number of DELs: a repeated or late DEL may overlap another.
     open: FxHashMap<Attachment, (Arc<str>, u32)>,
 }
 
@@ -48,7 +48,7 @@ impl IpamClaim for DeletesTouchNobodyElse {
                 findings.exercised();
                 let of_process = self.open.iter().filter(|((by, ..), _)| *by == process);
                 if !of_process.clone().any(|(_, (asked, _))| asked.is_empty() || asked == uid) {
-                    // The sandbox of a pod that was gone answers on what it was given for the next one of the name.
+                    // The sandbox of a gone pod answers on addresses that were recorded for the next pod of the name.
                     let passes = |asked: &str| {
                         let is_taken_for_it = view.taken_for(asked).any(|other| other == uid);
                         is_taken_for_it && view.may_outlive(asked) && was_answered_when_gone(view, asked, what)
@@ -95,7 +95,7 @@ impl IpamClaim for DeletesTouchNobodyElse {
     }
 }
 
-/// Whether all these addresses were given to the sandbox of a pod whose object was gone by then.
+/// Whether the sandbox of a pod was answered with all these addresses after the pod's object was gone.
 fn was_answered_when_gone(view: &View, uid: &str, what: &[(Arc<str>, IpAddr)]) -> bool {
     let answers = view.ledger.answers(uid);
     let given = |(pool, address): &(Arc<str>, IpAddr)| {

@@ -1,9 +1,9 @@
-//! A L4: a terminating pool without records goes.
+//! A L4: terminating pools without records disappear.
 
 use super::view::View;
 use super::{IpamClaim, told};
 
-/// In the end no pool is terminating that has no record.
+/// Eventually no terminating pool is without records.
 pub(crate) struct EmptyTerminatingPoolsDisappear;
 
 impl IpamClaim for EmptyTerminatingPoolsDisappear {

@@ -1,4 +1,4 @@
-//! A L8: endpoints go with their pods.
+//! A L8: endpoints of gone pods disappear.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use super::view::{EventMask, Seen, View, addresses_of, is_held_by_others, uid_of
 use super::{Findings, IpamClaim, told};
 use crate::workload::IpamNote;
 
-/// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
-/// of a StatefulSet or a VM. One that is being deleted waits for nobody, except for others whose finalizers alone hold it. One whose
-/// addresses are recorded still is found by reclaim, others are not (A W26). Only the DELs of all sandboxes that an endpoint names end it:
-/// others release nothing (K §5.4), however often they are repeated. The DEL of any sandbox ends one that names none. An endpoint that
-/// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL that had begun by
-/// then knew of it, so it is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the
-/// same (K §5.3), nobody asks again for what that NIC had, also where the roll-back of an ADD that had not come to that NIC had called the
-/// first one's DEL before (A D2). Nor does anybody where it came while the next pod of the place was to inherit that (A §7.1), and the
-/// place was gone before the DEL of the first NIC, which is about that one only. The endpoint of a VM's pod is called as the VM: a DEL that
-/// finds the pod no more does not know that name, so what it should have ended is left to reclaim (G C8).
+/// Eventually there is no endpoint of a gone pod whose node considers its DEL done, unless the endpoint waits for the next pod of a place
+/// of a StatefulSet or a VM. An endpoint that is being deleted does not wait; it may only be held by finalizers of others. If its addresses
+/// are still recorded, reclaim finds it; otherwise nothing does (A W26). An endpoint is ended only by the DELs of all sandboxes that it
+/// names: other DELs release nothing (K §5.4), however often they are repeated. If it names none, the DEL of any sandbox ends it. An
+/// endpoint that appears while no agent is handling an ADD of its pod results from a write that was repeated or late (K §2.13): no DEL that
+/// had begun by then knew of it, so it is left as after A W26. If the DEL of one of several NICs failed and the runtime forgets the sandbox
+/// nevertheless (K §5.3), nothing asks again for the addresses of that NIC, even if the rollback of an ADD that had not reached that NIC
+/// had called the first NIC's DEL before (A D2). The same holds if that DEL came while the next pod of the place was to inherit the
+/// addresses (A §7.1) and the place was gone before the DEL of the first NIC, which covers that NIC only. The endpoint of a VM's pod has
+/// the VM's name: a DEL that no longer finds the pod does not know that name, so its endpoint is left to reclaim (G C8).
 ///
-/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
-/// DEL came through: they are the business of reclaim.
+/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not judge pods without such a
+/// completed DEL: they are the business of reclaim.
 #[derive(Default)]
 pub(crate) struct EndpointsOfGonePodsDisappear {
     /// The sandboxes whose pods were not alive when an agent was asked to release them.
     asked: FxHashSet<Arc<str>>,
-    /// Those of which a node believes that it was done.
+    /// The sandboxes whose DEL a node considers done.
     released: FxHashSet<Arc<str>>,
-    /// The UIDs of their pods.
+    /// The UIDs of the pods of the `released` sandboxes.
     uids: FxHashSet<Arc<str>>,
-    /// The sandboxes, and their NICs, whose last DEL failed, or of one but the first left what it had to the next pod of the place.
+    /// The sandboxes and NICs whose last DEL failed or, for a NIC other than the first, left its addresses to the next pod of the place.
     left: FxHashSet<(Arc<str>, Arc<str>)>,
-    /// The sandboxes, and their NICs, that have had a DEL which was not so.
+    /// The sandboxes and NICs that have had a DEL of neither kind.
     done: FxHashSet<(Arc<str>, Arc<str>)>,
 }
 
 impl EndpointsOfGonePodsDisappear {
-    /// A NIC is left whose DEL was still to come when that of the first NIC released the sandbox.
+    /// Withdraws the release of a sandbox: the DEL of a NIC was still to come when that of the first NIC released the sandbox.
     fn withdraw(&mut self, view: &View, id: &str) {
         if self.released.remove(id)
             && let Some(sandbox) = view.sandboxes.get(id)
@@ -52,7 +52,7 @@ impl EndpointsOfGonePodsDisappear {
         }
     }
 
-    /// Whether a node takes for done what was to end an endpoint of this pod.
+    /// Whether a node considers all DELs done that were to end an endpoint of this pod.
     fn is_released(&self, endpoint: &SpiderEndpoint, uid: &str) -> bool {
         let annotations = endpoint.metadata.annotations.as_ref();
         let keys = [ANNOTATION_SANDBOX, ANNOTATION_REPLACED_SANDBOXES].into_iter();
@@ -61,13 +61,13 @@ impl EndpointsOfGonePodsDisappear {
     }
 }
 
-/// Whether the endpoint of a pod that is gone has another name than the pod.
+/// Whether the endpoint of a gone pod has another name than the pod.
 fn is_under_unknown_name(view: &View, uid: &str) -> bool {
     let pod = view.pods.get(uid).filter(|pod| pod.gone);
     pod.is_some_and(|pod| view.endpoint_of(pod).is_some_and(|(endpoint, _)| ObjectKey::of(&**endpoint).as_str() != &*pod.key))
 }
 
-/// Whether an endpoint may be left to the next pod of a place.
+/// Whether an endpoint may wait for the next pod of a place.
 fn waits_for_next(endpoint: &SpiderEndpoint) -> bool {
     let kind = endpoint.status.as_ref().map_or("", |status| status.owner_controller_type.as_str());
     matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none()
@@ -77,7 +77,7 @@ fn is_recorded(view: &View, uid: &str, pool: &str, address: IpAddr) -> bool {
     view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid)
 }
 
-/// Whether a DEL of a NIC that is not the first has left to the next pod of the place what the NIC had.
+/// Whether a DEL of a NIC other than the first has left the NIC's addresses to the next pod of the place.
 fn is_kept_for_place(view: &View, sandbox: &str, nic: &str) -> bool {
     let uid = view.sandboxes.get(sandbox).map_or("", |sandbox| &sandbox.uid);
     let Some((endpoint, _)) = view.pods.get(uid).filter(|_| *nic != *FIRST_NIC).and_then(|pod| view.endpoint_of(pod)) else { return false };
@@ -103,8 +103,8 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
                 self.done.insert(last);
             }
         }
-        // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs, but for those to which the ADD that is
-        // rolled back had not come. Theirs are called when the runtime cleans up (K §5.1).
+        // NICs are taken down in reverse order: after the DEL of the first NIC all have had theirs, except those that a rolled-back ADD had
+        // not reached. Their DELs are called when the runtime cleans up (K §5.1).
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen
             && **nic == *FIRST_NIC
             && let Some(sandbox) = view.sandboxes.get(id)
@@ -127,7 +127,7 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
         {
             let uid = uid_of(endpoint);
             self.uids.remove(uid);
-            // A DEL that is under way may have looked for it before, and one that is done has not seen it.
+            // A DEL in progress may have looked for the endpoint before, and a completed one has not seen it.
             let of_others = |id: &Arc<str>| view.sandboxes.get(id).is_none_or(|sandbox| *sandbox.uid != *uid);
             self.asked.retain(of_others);
             self.released.retain(of_others);
@@ -205,7 +205,7 @@ mod tests {
                 stage.answer("ns/launcher", "a", "eth0", FIRST);
                 stage.sandbox("a", "ns/launcher", "a");
                 stage.terminate("ns/launcher");
-                // The agent dies when it has marked the endpoint and released the address.
+                // The agent dies after it has marked the endpoint and released the address.
                 stage.mark(stage.agent, "ns/vm");
                 stage.unrecord(stage.agent, "p", "10.0.0.1");
                 if !known {

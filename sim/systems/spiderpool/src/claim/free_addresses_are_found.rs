@@ -1,4 +1,4 @@
-//! A §5.4: a pool with free addresses serves.
+//! A §5.4: pools with free addresses serve.
 
 use ipam_spiderpool::ranges::IpVersion;
 
@@ -6,11 +6,11 @@ use super::view::{EventMask, Seen, Tried, View};
 use super::{Findings, IpamClaim};
 use crate::workload::{InOrder, IpamNote, Refusal};
 
-/// No agent says of a pool that it is used up, and none refuses a request because all pools are, while one that it selected has had free
-/// addresses since before the request began.
+/// No agent reports a pool as exhausted, or refuses a request because all pools are, while a pool that it selected has had free addresses
+/// since before the request began.
 ///
-/// It does not judge pools whose addresses are reserved, shared or unreadable for a while, or that may not have so many records, nor pools
-/// that the request did not select: of these `selection-follows-the-rules` speaks.
+/// It does not judge pools whose addresses are reserved, shared or unreadable for a while, pools that may not have so many records, or
+/// pools that the request did not select: the last are the business of `selection-follows-the-rules`.
 pub(crate) struct FreeAddressesAreFound;
 
 impl IpamClaim for FreeAddressesAreFound {

@@ -1,12 +1,12 @@
-//! A §14.31: an endpoint that names a gateway says what becomes of it.
+//! A §14.31: an endpoint that names a gateway says whether it is used.
 
 use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim};
 
-/// An entry of an endpoint that an agent writes says whether its gateway is left out if it names one, whichever family that is of, and
-/// else says nothing about it. What was there before stays as it was.
+/// An entry of an endpoint that an agent writes says whether its gateway is left out if it names a gateway of either family, and otherwise
+/// says nothing about it. Earlier entries stay unchanged.
 ///
-/// Broken by `random-clean-gateway`. What the plugin makes of it is not seen.
+/// Broken by `random-clean-gateway`. It does not see what the plugin makes of it.
 pub(crate) struct GatewaysAreDecided;
 
 impl IpamClaim for GatewaysAreDecided {

@@ -1,4 +1,4 @@
-//! What plugins have given back because somebody outside answers on it (A §7.3), as endpoints tell of it.
+//! The addresses that plugins have given back because a host outside the cluster answers on them (A §7.3), as endpoints report.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use kube_machinery::{FxHashMap, FxHashSet};
 use super::view::{Answer, EndpointChange, View, addresses_of, is_migration, uid_of};
 use crate::workload::Cause;
 
-/// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
+/// The annotation that the agent writes into an endpoint in the same write in which it removes an address that a plugin has given back.
 pub(super) const CONFLICTING: &str = "ipam.spidernet.io/conflicting-ips";
 
-/// What plugins have given back, and no endpoint of the pod has named since. What tells of it goes with the endpoint, and the record may
-/// outlive that.
+/// The addresses that plugins have given back and no endpoint of the pod has named since. The endpoint that reports an address may be
+/// deleted before the record is.
 #[derive(Default)]
 pub(super) struct GivenBack {
     by_uid: FxHashMap<Arc<str>, FxHashSet<IpAddr>>,
 }
 
 impl GivenBack {
-    /// Takes in a write of an endpoint: what it takes out and tells of a conflict for, and what it names again.
+    /// Takes in a write of an endpoint: the addresses that it removes and reports as conflicting, and those that it names again.
     pub(super) fn observe(&mut self, change: &EndpointChange) {
         let Some(after) = &change.after else { return };
         let uid = uid_of(after);
@@ -41,8 +41,8 @@ impl GivenBack {
     }
 }
 
-/// Whether the DEL of another pod of the same VM has given up what was answered, so that nobody has it recorded for this one any more: the
-/// last sandbox of a VM that is gone takes the addresses of all its pods along.
+/// Whether the DEL of another pod of the same VM has released the answered address, so that it is no longer recorded for this pod: the last
+/// sandbox of a VM that is gone releases the addresses of all its pods.
 pub(super) fn by_another_of_its_vm(view: &View, uid: &str, answer: &Answer) -> bool {
     let Answer { given, said, .. } = answer;
     let is_recorded = view.pools.holder(&given.pool, given.address).is_some_and(|holder| holder.record.pod_uid == uid);

@@ -1,4 +1,4 @@
-//! A §6.3: what a pod of a place does not take over from its predecessor is released.
+//! A §6.3: addresses that a pod of a place does not take over from its predecessor are released.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::view::{EndpointChange, EventMask, Place, Seen, Shown, View, addresses
 use super::{Findings, IpamClaim, violated};
 use crate::workload::IpamNote;
 
-/// What an agent has taken out of an endpoint: pool and address, and the UID of the predecessor that they are recorded for.
+/// An address that an agent has removed from an endpoint: the pool, the address, and the UID of the predecessor that it is recorded for.
 #[derive(Debug)]
 struct GivenUp {
     pool: Arc<str>,
@@ -20,15 +20,15 @@ struct GivenUp {
     uid: Arc<str>,
 }
 
-/// An agent that takes over the endpoint of a predecessor and leaves out an address of it has released that address when it answers the pod
-/// with what it has instead: no endpoint names it any more, so that without reclaim nobody would ever find it.
+/// An agent that takes over the endpoint of a predecessor without one of its addresses has released that address when it answers the pod
+/// with another: no endpoint names the address any more, so that without reclaim nothing would ever find it.
 ///
-/// It judges addresses that were recorded for the predecessor when the endpoint was written, of places of StatefulSets that are kept and
-/// whose pods were surely no orphans, once no other request for the pod is open at the agent. Left to reclaim are a release that was
-/// announced and failed, and what an agent gave up that crashed before it could release it.
+/// It judges addresses that were recorded for the predecessor when the endpoint was written, in places of StatefulSets that are kept and
+/// whose pods were certainly no orphans, once no other request for the pod is open at the agent. A release that was announced and failed is
+/// left to reclaim, and so is an address given up by an agent that crashed before it could release it.
 #[derive(Default)]
 pub(crate) struct GivenUpAddressesAreReleased {
-    /// By agent and the UID of the pod that takes over.
+    /// The addresses by agent and the UID of the pod that takes over.
     given_up: FxHashMap<(ProcessId, Arc<str>), Vec<GivenUp>>,
 }
 
@@ -40,7 +40,7 @@ impl IpamClaim for GivenUpAddressesAreReleased {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Endpoint(ref change) => self.taken_over(change, view),
-            // What an earlier life of the agent gave up nobody knows any more; without reclaim it stays, as all that a crash leaves (A W1).
+            // Addresses that an earlier life of the agent gave up are forgotten; without reclaim they stay, as after any crash (A W1).
             Seen::Ipam(by, IpamNote::AddBegun { uid, .. }) if view.agents.asked(by, uid).next().is_none() => {
                 self.given_up.remove(&(by, uid.clone()));
             }
@@ -79,14 +79,14 @@ impl IpamClaim for GivenUpAddressesAreReleased {
 }
 
 impl GivenUpAddressesAreReleased {
-    /// Notes what a write of an endpoint leaves out that makes it another pod's.
+    /// Notes the addresses that are left out by a write which makes an endpoint that of another pod.
     fn taken_over(&mut self, change: &EndpointChange, view: &View) {
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
         let (of, now) = (uid_of(before), uid_of(after));
         if of == now || !view.agents.is_agent(change.said.by) {
             return;
         }
-        // An orphan is served as a pod of nobody (A §6.1), and the endpoint of another owner is inherited by nobody (A §5.7).
+        // An orphan is served as a pod without an owner (A §6.1), and the endpoint of another owner is not inherited (A §5.7).
         let (at, shown) = (change.said.at, view.agents.shown(change.said.by, Shown::Pods));
         let has_its_place = |uid: &str| {
             let pod = view.pods.get(uid).filter(|pod| !pod.may_have_seemed_orphan(at, shown));
@@ -129,12 +129,12 @@ mod tests {
     const OLD: Addresses<'static> = &[("eth0", "p", "10.0.0.1")];
     const NEW: Addresses<'static> = &[("eth0", "q", "10.0.1.1")];
 
-    /// The next pod of a place takes over the endpoint of the one before with another address.
+    /// The next pod of a place takes over its predecessor's endpoint with another address.
     fn taken_over(test: impl FnOnce(&mut Stage)) {
         taken_over_from("web", test);
     }
 
-    /// The same, where the endpoint names this owner.
+    /// Like `taken_over`, where the endpoint names this owner.
     fn taken_over_from(owner: &str, test: impl FnOnce(&mut Stage)) {
         on_stage("given-up-addresses-are-released", |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);

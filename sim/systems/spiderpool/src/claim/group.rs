@@ -19,7 +19,7 @@ pub(crate) static GROUP: GroupDef = GroupDef {
     },
 };
 
-/// A claim as [`IpamGroup::add`] takes it.
+/// Boxes a claim as [`IpamGroup::add`] expects it.
 pub(crate) fn boxed(claim: impl IpamClaim + 'static) -> Box<dyn Any + Send> {
     let claim: Box<dyn IpamClaim> = Box::new(claim);
     Box::new(claim)
@@ -29,7 +29,7 @@ pub(crate) fn boxed(claim: impl IpamClaim + 'static) -> Box<dyn Any + Send> {
 pub(super) struct IpamGroup {
     view: View,
     claims: Vec<(usize, Box<dyn IpamClaim>)>,
-    /// For each kind of what is seen: which claims look at it. Most of what is seen means nothing to most claims.
+    /// The claims that look at each kind of event. Most events mean nothing to most claims.
     asked: [Vec<usize>; EventMask::KINDS],
 }
 

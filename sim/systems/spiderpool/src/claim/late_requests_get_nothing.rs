@@ -1,4 +1,4 @@
-//! A W22: who comes too late gets nothing.
+//! A W22: late requests get nothing.
 
 use std::time::Duration;
 
@@ -8,13 +8,12 @@ use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim};
 use crate::workload::{How, IpamNote};
 
-/// What was read in time may be written a little later: the longest that a request to the API server takes (K §2.13).
+/// The delay after which data that was read in time may still be written: the maximum duration of a request to the API server (K §2.13).
 const LAST_WRITES: Duration = Duration::from_secs(40);
 
-/// No request is answered with addresses from the pools so long after its caller gave up, by the clock of the agent.
+/// No request is answered with addresses from the pools that long after its caller gave up, by the clock of the agent.
 ///
-/// Broken by `limiter-ignores-deadline`. It does not see what is recorded for a request that fails, and the clock of a process that
-/// stands still goes on.
+/// Broken by `limiter-ignores-deadline`. It does not detect records for a request that fails. The clock of a paused process goes on.
 pub(crate) struct LateRequestsGetNothing;
 
 impl IpamClaim for LateRequestsGetNothing {

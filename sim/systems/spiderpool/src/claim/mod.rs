@@ -1,13 +1,13 @@
-//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim (`reclaim`), subnets
-//! (`subnet`), and what keeps scenarios about it honest.
+//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim (`reclaim`), subnets (`subnet`), and coverage claims that keep
+//! its scenarios meaningful.
 //!
 //! ```text
 //!  events ──► View: pools, endpoints, pods, sandboxes, agents, ledger ──► Seen ──► each claim ──► Findings
 //! ```
 //!
-//! What agents say is compared with what the store holds and with what sandboxes answer on; what they chose, with the
-//! [`oracle`](crate::oracle): a second reading of the rules. Each commit is compared with the one before at the cost of what changed, and
-//! text is made only for what is violated.
+//! The notes of agents are compared with the store and with the addresses that sandboxes answer on; their choices are compared with the
+//! [`oracle`](crate::oracle), a second implementation of the rules. Each commit is compared with the previous one at a cost proportional to
+//! the change, and text is made only for violations.
 
 mod addresses_come_from_their_pool;
 mod answer_endpoint_and_record_agree;
@@ -103,20 +103,20 @@ pub(super) use subnet::*;
 pub(super) use total_counts_come_right::TotalCountsComeRight;
 pub(super) use view::{EMPTY_POD_IPS, EventMask, FORCE_DELETE, Seen, Terms, UNREACHABLE_NODE, View};
 
-/// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand, until the address is recorded
+/// The excuse of violations that follow only from a change of a record, an endpoint or a finalizer by hand, until the address is recorded
 /// anew.
 pub(super) const BY_HAND: &str = "edited-by-hand";
 
-/// The excuse of two live sandboxes of one name: the object of the older one is gone although it lives, because it was deleted by
-/// force or its node is dead or cut off, and its successor has the same addresses by design (A §6.6). It ends when the node must have ended
-/// the older one ([`View::may_outlive`]).
+/// The excuse of two live sandboxes of one name: the object of the older one is gone although the sandbox lives, because it was deleted by
+/// force or its node is dead or partitioned, and its successor has the same addresses by design (A §6.6). It ends when the node must have
+/// ended the older one ([`View::may_outlive`]).
 pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
-/// The excuse of a sandbox that was answered with what the next pod of its name has: its container runtime passes no UID, its pod was gone
-/// by then, and nothing tells the two apart (K §5.1). It ends when its node must have ended the sandbox ([`View::may_outlive`]).
+/// The excuse of a sandbox that was answered with the addresses of the next pod of its name: its container runtime passes no UID, its pod
+/// was gone by then, and nothing distinguishes the two (K §5.1). It ends when the node must have ended the sandbox ([`View::may_outlive`]).
 pub(super) const WITHOUT_UID: &str = "runtime-without-uid";
 
-/// How a hazard ends that is about a sandbox which outlives the right of its pod.
+/// The end of a hazard that concerns a sandbox which outlives its pod's entitlement.
 const WITH_THE_SANDBOX: &str = "when its node must have ended the sandbox: the grace of the containers and 5 s after its kubelet was \
     told, or could have been, counted from the start when the kubelet runs again; not while the kubelet is \
     down or paused, an ADD or a DEL of the sandbox is under way, or the node is permanently lost";
@@ -175,23 +175,23 @@ pub(crate) const EXCUSES: [Excuse; 6] = [
 
 /// A claim about allocation.
 pub(crate) trait IpamClaim: Send {
-    /// What it looks at: of anything else it is not told.
+    /// The kinds of events that it is shown.
     fn event_mask(&self) -> EventMask {
         EventMask::NONE
     }
 
-    /// Something happened. `view`: for a commit what is known since, for a note what was known before it.
+    /// Observes an event. `view`: for a commit the state after it, for a note the state before it.
     fn observe(&mut self, _seen: &Seen<'_>, _view: &View, _findings: &mut Findings) {}
 
-    /// See [`Claim::overdue`](sim_harness::claim::Claim::overdue). `view`: what is known at that time.
+    /// See [`Claim::overdue`](sim_harness::claim::Claim::overdue). `view`: the state at that time.
     fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}
 
-    /// Only for `eventually`: what is still missing; `None` = it holds now.
+    /// A description of what is still missing, for `eventually` only; `None` = the claim holds now.
     fn pending(&self, _view: &View) -> Option<String> {
         None
     }
 
-    /// Only for `eventually`, as in [`Claim::awaits`](sim_harness::claim::Claim::awaits).
+    /// Whether to wait, for `eventually` only; see [`Claim::awaits`](sim_harness::claim::Claim::awaits).
     fn awaits(&self, view: &View) -> bool {
         self.pending(view).is_some()
     }
@@ -202,10 +202,10 @@ fn violated(findings: &mut Findings, by_hand: bool, detail: impl FnOnce() -> Vec
     if by_hand { findings.violated_with(BY_HAND, detail) } else { findings.violated(detail) }
 }
 
-/// How many of a number of things are told.
+/// The maximum number of things that a message lists.
 const TOLD: usize = 5;
 
-/// A sentence about the first of several things: `1 pod has`, or `3 pods have`; none if there is none.
+/// A sentence that counts some things and lists the first ones: `1 pod has`, or `3 pods have`; `None` if there are none.
 fn told([one, many]: [&str; 2], mut things: Vec<String>) -> Option<String> {
     if things.is_empty() {
         return None;
@@ -217,7 +217,7 @@ fn told([one, many]: [&str; 2], mut things: Vec<String>) -> Option<String> {
     Some(format!("{count}: {}{more}", things.join(", ")))
 }
 
-/// A request for addresses that was answered with some.
+/// A request that was answered with addresses.
 struct Answered<'a> {
     by: ProcessId,
     pod: &'a Arc<str>,
@@ -234,7 +234,7 @@ impl<'a> Answered<'a> {
         Some(Self { by, pod, uid, container, nic, given, how: *how })
     }
 
-    /// The request; `None` = nobody saw how it was taken on.
+    /// The request; `None` = its beginning was not seen.
     fn asked<'v>(&self, view: &'v View) -> Option<&'v view::Asked>
     where
         'a: 'v,
@@ -242,13 +242,13 @@ impl<'a> Answered<'a> {
         view.agents.asked(self.by, self.uid).find(|asked| asked.container == *self.container && asked.nic == *self.nic)
     }
 
-    /// The moment at which it was taken on; 0 = nobody saw that.
+    /// The moment at which the request began; 0 = it was not seen.
     fn began(&self, view: &View) -> u64 {
         self.asked(view).map_or(0, |asked| asked.began.moment)
     }
 
-    /// Whether an address was being taken from the pod while it was answered: then nobody has to find it where it was. What a replica
-    /// took counts if the pod had no right to it any more.
+    /// Whether an address was being taken from the pod during the request, so that it need not be found in its place. An address that a
+    /// replica took counts if the pod's entitlement had ended.
     fn is_taken_back(&self, view: &View, pool: &str, address: IpAddr) -> bool {
         let began = self.began(view);
         let is_taken_from = |uid: &Arc<str>| {
@@ -260,9 +260,9 @@ impl<'a> Answered<'a> {
         is_taken_from(self.uid) || view.taken_for(self.uid).any(is_taken_from)
     }
 
-    /// Whether another pod of the VM came by what the answer is about while that was under way: in a live migration both are there, and the
-    /// VM's addresses stand under the UID of the one that asked last (A S10). Or the next pod of the place did, because this one is gone:
-    /// it is served while an answer to the one before, to which nobody listens, is on its way.
+    /// Whether another pod legitimately took over what the answer is about during the request. In a live migration the VM's addresses are
+    /// recorded under the UID of the pod that asked last (A S10). Otherwise this pod is gone and the next pod of its place took over: it is
+    /// served while an answer to this one, which nobody awaits any more, is in flight.
     fn was_handed_on(&self, view: &View, to: &str, moment: u64) -> bool {
         let pod = |uid: &str| view.pods.get(uid);
         let is_succession = || {
@@ -272,7 +272,7 @@ impl<'a> Answered<'a> {
         (is_migration(view, self.uid, to) || is_succession()) && moment >= self.began(view)
     }
 
-    /// Whether a record may bear this name for the pod.
+    /// Whether a record for the pod may have this name.
     fn is_name(&self, view: &View, name: &str) -> bool {
         *name == **self.pod || view.pods.get(self.uid).is_some_and(|pod| pod.names().any(|other| **other == *name))
     }

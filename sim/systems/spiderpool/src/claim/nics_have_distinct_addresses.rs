@@ -1,15 +1,15 @@
-//! A S15: each NIC has its own address.
+//! A S15: NICs have distinct addresses.
 
 use kube_sim::node::PodNote;
 
 use super::view::{EventMask, Seen, View};
 use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim};
 
-/// No answer gives one address to two NICs, and no sandbox answers on one address with two.
+/// No answer gives one address to two NICs, and no sandbox answers on one address with two NICs.
 ///
-/// An address that a setting let a scan take from a sandbox that is being set up is free for its next NIC: that is excused as that (G EX3).
+/// An address that a setting permitted a scan to take from a sandbox during its setup is free for its next NIC: that is excused (G EX3).
 ///
-/// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that is twice in the answer for one NIC counts, too.
+/// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that occurs twice in the answer for one NIC is a violation as well.
 pub(crate) struct NicsHaveDistinctAddresses;
 
 impl IpamClaim for NicsHaveDistinctAddresses {

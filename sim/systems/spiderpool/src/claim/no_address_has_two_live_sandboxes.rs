@@ -1,4 +1,4 @@
-//! A S1: an address answers in one place.
+//! A S1: no address has two live sandboxes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use kube_sim::node::PodNote;
 use super::view::{EventMask, Place, Sandbox, Seen, View};
 use super::{FORCED_SUCCESSOR, Findings, IpamClaim, WITHOUT_UID, violated};
 
-/// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its
-/// interface is to be taken down (its containers have stopped by then) or its network namespace is gone.
+/// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its interface
+/// is to be taken down (its containers have stopped by then) or its network namespace is gone.
 ///
-/// An address that was reclaimed of the older one, or of the newer one, is excused as the documented hazard under which that happened:
+/// An address that was reclaimed from the older or the newer sandbox is excused by the documented hazard under which that happened:
 /// `unreachable-node-release`, `force-delete-release`, `empty-pod-ips-release`, until the node must have ended that sandbox.
 ///
-/// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod: that is its
-/// node's business.
+/// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod, which are the business
+/// of its node.
 ///
-/// A successor that was forced on a pod of a StatefulSet or a VM (`forced-successor`) has the address by right, and gives it back by right:
-/// when it ends, or at once, where its pools are others now. Whoever draws it then meets the same sandbox of the older pod, by the same
-/// hazard: that is excused until its node must have ended it. So it is where the successor came as the target of a live migration, and the
-/// source was deleted by force while both answered.
+/// A successor that was forced on a pod of a StatefulSet or a VM (`forced-successor`) is entitled to the address and may give it back: when
+/// it ends, or at once, if its pools have changed. A pod that gets the address next then meets the sandbox of the older pod by the same
+/// hazard, which is excused until the node must have ended that sandbox. The same holds if the successor came as the target of a live
+/// migration and the source was deleted by force while both answered.
 ///
-/// Where a container runtime passes no UID, the sandbox of a pod that is gone may be answered with what the next pod of the name has
+/// Where a container runtime passes no UID, the sandbox of a gone pod may be answered with the addresses of the next pod of the name
 /// (`runtime-without-uid`), until its node must have ended it.
 ///
-/// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
-/// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
-/// `records-before-endpoint` with `reown-missing-record`. It does not see an address that is used outside the cluster.
+/// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`, `reown-ignores-owner`,
+/// `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and `records-before-endpoint` with
+/// `reown-missing-record`. It does not detect an address that is used outside the cluster.
 #[derive(Default)]
 pub(crate) struct NoAddressHasTwoLiveSandboxes {
-    /// The sandboxes whose successor answered on one of their addresses, or gave it back, and that have answered on it since.
+    /// The sandboxes and addresses on which they have answered ever since their successor answered on the address or gave it back.
     outlived: FxHashSet<(Arc<str>, IpAddr)>,
 }
 
 impl NoAddressHasTwoLiveSandboxes {
-    /// A sandbox stops to answer on a NIC, or on all: what comes after that is another matter.
+    /// Forgets that a sandbox was outlived when it stops answering on a NIC, or on all: later answers are unrelated.
     fn forget(&mut self, view: &View, id: &str, nic: Option<&str>) {
         let Some(sandbox) = view.sandboxes.get(id).filter(|_| !self.outlived.is_empty()) else { return };
         for (_, _, addresses) in sandbox.nics.iter().filter(|(name, ..)| nic.is_none_or(|nic| **name == *nic)) {
@@ -58,7 +58,7 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
             Seen::Pool(change) => {
                 for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
                     let answers = view.sandboxes.answering(address);
-                    // A replica knows the grace of the pod whose record it takes (G §6).
+                    // A replica knows the grace period of the pod whose record it takes (G §6).
                     let forced = answers.filter(|(_, sandbox)| match *sandbox.uid == *before.pod_uid {
                         true => change.by_agent && view.is_succeeded(&sandbox.uid),
                         false => view.succeeds(&before.pod_uid, &sandbox.uid),
@@ -101,7 +101,7 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
     }
 }
 
-/// Whether the address on which a sandbox answers may be that of another pod, as nothing told the two apart.
+/// Whether the address on which a sandbox answers may be that of another pod, because nothing distinguished the two.
 fn passes_for_another(view: &View, sandbox: &Sandbox, address: IpAddr) -> bool {
     let answered = sandbox.nics.iter().find(|(.., addresses)| addresses.contains(&address)).map_or(view.at, |(_, said, _)| said.at);
     view.may_pass_for_another(sandbox, answered)
@@ -148,7 +148,7 @@ mod tests {
         });
     }
 
-    /// A pod answers whose object is gone.
+    /// Makes a pod answer whose object is gone.
     fn outlives_its_object(stage: &mut Stage) {
         stage.static_pod("ns/web-0", "old");
         stage.sandbox("old", "ns/web-0", "old");
@@ -156,7 +156,7 @@ mod tests {
         stage.pod_gone("ns/web-0");
     }
 
-    /// A pod answers on the same address.
+    /// Makes a pod answer on the same address.
     fn answers(stage: &mut Stage, pod: &str, uid: &str) {
         if pod == "ns/web-0" {
             stage.static_pod(pod, uid)
@@ -179,7 +179,7 @@ mod tests {
             answers(stage, "ns/web-0", "new");
             assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
         });
-        // A bare pod leaves nothing to whoever has its name next.
+        // A bare pod leaves nothing to the next pod of its name.
         on_stage(CLAIM, |stage| {
             for uid in ["old", "new"] {
                 answers(stage, "ns/a", uid);
@@ -216,7 +216,7 @@ mod tests {
                 assert_eq!(stage.excuses(), [excuse], "after {seconds} s");
             });
         }
-        // A kubelet that stands still has as long as it does, and the grace once more.
+        // A paused kubelet gets the time of its pause, and the grace period once more.
         for (seconds, excuse) in [(34, Some(FORCED_SUCCESSOR)), (36, None)] {
             on_stage(CLAIM, |stage| {
                 outlives_its_object(stage);
@@ -241,7 +241,7 @@ mod tests {
             stage.node(PodNote::SandboxGone { sandbox: "new".into() });
             answers(stage, "ns/b", "b");
             assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR); 2]);
-            // The pod that has the address now is nobody's forced successor.
+            // The pod that has the address now is not a forced successor.
             answers(stage, "ns/c", "c");
             assert_eq!(stage.excuses().iter().filter(|excuse| excuse.is_none()).count(), 1, "{:?}", stage.detail());
         });
@@ -334,7 +334,7 @@ mod tests {
         });
     }
 
-    /// A pod answers on an address, `end` happens to it, a replica reclaims the address, and another pod answers on it.
+    /// Makes a pod answer on an address, applies `end` to it, makes a replica reclaim the address, and another pod answer on it.
     fn given_on(set: impl FnOnce(&mut ReclaimSettings), end: impl FnOnce(&mut Stage)) -> Vec<Option<&'static str>> {
         let mut excuses = Vec::new();
         on_stage_with(CLAIM, set, |stage| {
@@ -358,7 +358,7 @@ mod tests {
         stage.pass(Duration::from_secs(seconds));
     }
 
-    /// The kubelet stands still: nothing ends a sandbox.
+    /// Pauses the kubelet, so that nothing ends a sandbox.
     fn freeze(stage: &mut Stage) {
         stage.process_changes(stage.kubelet, ProcessChange::Paused);
     }
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(given_on(|_| (), forced(true, 59)), [None], "twice the grace of the spec is not over");
         assert_eq!(given_on(|_| (), forced(true, 61)), [Some(FORCE_DELETE)]);
         assert_eq!(given_on(|_| (), forced(false, 61)), [None], "its kubelet has ended it long ago");
-        // Who asked for an end before has said when it is.
+        // An earlier request to delete the pod has set the time of its end.
         let asked = |seconds: u64| {
             move |stage: &mut Stage| {
                 stage.pod_is_shown("ns/a");
@@ -499,7 +499,7 @@ mod tests {
                 stage.sandbox(uid, pod, uid);
             }
             stage.attach("a", "eth0", &["10.0.0.1"]);
-            // Somebody answers on it still.
+            // Another sandbox still answers on it.
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
             stage.attach("b", "eth0", &["10.0.0.1"]);
             assert_eq!(stage.excuses(), [Some(BY_HAND)]);

@@ -1,11 +1,11 @@
-//! A S2: an address is recorded in one pool.
+//! A S2: no address is recorded in two pools.
 
 use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim, violated};
 
-/// No commit of a pool adds a record of an address that another pool has a record of.
+/// No commit of a pool adds a record of an address that is recorded in another pool.
 ///
-/// Broken by pools that overlap. It does not see pools that overlap while only one of them has given the address away.
+/// Broken by pools that overlap. It does not detect overlapping pools while only one of them has allocated the address.
 pub(crate) struct NoAddressIsRecordedTwice;
 
 impl IpamClaim for NoAddressIsRecordedTwice {

@@ -10,19 +10,19 @@ use super::view::{Last, Pod, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
-/// What is made so much later is surely younger: no write is carried out so long after it was sent.
+/// The time difference after which a pool is certainly younger: no write is carried out so long after it was sent.
 const SURELY_OLDER: SignedDuration = SignedDuration::from_secs(60);
 
-/// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is
-/// not, also where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of
-/// nodes that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, whose workload is not there, whose pools have too few free addresses for its NICs, or that has for one of them only
-/// pools that overlap others and are not surely the older ones: those are withheld until somebody takes one away (A W18). Nor is one whose
-/// predecessor's endpoint is being deleted while addresses are recorded for that pod, which is gone: its DEL was lost, and without reclaim
-/// nobody knows whether its sandbox is.
+/// Eventually every pod that is alive, bound and not on the network of its node has a live sandbox with an address. A pod that has ended is
+/// not alive, even where Spiderpool considers it so (A §7.2): no kubelet restarts its containers, whatever its restartPolicy says. The
+/// claim does not wait for pods on nodes that are down or partitioned permanently, nor for pods that cannot be served: the last request
+/// found no pool by the rules, the workload does not exist, the pools have too few free addresses for the NICs, or one NIC has only pools
+/// that overlap others and are not certainly the older ones: such pools are withheld until one of them is removed (A W18). Nor does it wait
+/// for a pod whose predecessor's endpoint is being deleted while addresses are recorded for the predecessor, which is gone: its DEL was
+/// lost, and without reclaim it is unknown whether its sandbox exists.
 ///
 /// Broken by `foreign-record-blocks`, `partial-pool-change-recreates`, `conflict-returns-same-address`, `wildcard-duplicates-fail`,
-/// `multus-always-resolved` and `late-endpoint-create-fails`. It does not see why a pool is full: leaked records are the business of
+/// `multus-always-resolved` and `late-endpoint-create-fails`. It does not examine why a pool is full: leaked records are the business of
 /// `records-equal-endpoints`.
 pub(crate) struct PodsGetAddresses;
 
@@ -46,22 +46,22 @@ impl IpamClaim for PodsGetAddresses {
     }
 }
 
-/// Whether somebody can serve a pod: its node is there, and can be reached.
+/// Whether a pod's node exists and can be reached, so that the pod can be served.
 pub(super) fn is_in_reach(view: &View, pod: &Pod) -> bool {
     let lost: &BTreeSet<String> = &view.out_of_reach.names;
     pod.node().is_some_and(|node| !lost.contains(node)) && !view.out_of_reach.pods.contains(&*pod.key)
 }
 
-/// Whether anybody could serve a pod when it asked last.
+/// Whether a pod could be served when it asked last.
 pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
     let Some(last) = view.ledger.last(uid) else { return true };
     match last.refusal {
-        // The rules themselves leave it without a pool, as it was a moment ago.
+        // If the selection agreed with the rules, these leave the pod without a pool.
         Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed && !is_orphan(view, pod),
         Some(Refusal::UsedOut) if !last.tried.is_empty() => {
             let (reserved, candidates) = (view.reservations.now(), Candidates::of(view, last));
             let is_free = |pool: &str| view.pools.get(pool).is_some_and(|pool| pool.free(&reserved, 1) > 0);
-            // Each NIC needs one address of each family; where one has none to hope for, all others are given back.
+            // Each NIC needs one address of each family; if one cannot get any, all others are given back.
             candidates.each_has(is_free) && [4, 6].into_iter().all(|version| candidates.are_enough(view, version))
         }
         Some(Refusal::Blocked) => Candidates::of(view, last).each_has(|pool| !is_withheld(view, pool)),
@@ -70,8 +70,8 @@ pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
     }
 }
 
-/// Whether the workload is gone that a pod says it is of: nobody can tell then what it may have (A A2), and garbage collection deletes it,
-/// if the cluster knows the kind.
+/// Whether the workload that a pod names as its owner is gone: its entitlements are then unknown (A A2), and garbage collection deletes the
+/// pod if the cluster knows the kind.
 fn is_orphan(view: &View, pod: &Pod) -> bool {
     let mut owners = pod.object.metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return false };
@@ -79,15 +79,15 @@ fn is_orphan(view: &View, pod: &Pod) -> bool {
     is_kubernetes && view.applications.knows(&owner.api_version, &owner.kind) && view.applications.of_uid(&owner.uid).is_none()
 }
 
-/// The pools from which the last request for a pod could be served, for each NIC and family: those that were selected, tried or not.
+/// The pools from which the last request for a pod could be served, by NIC and family: those that were selected, tried or not.
 #[derive(Default)]
 struct Candidates<'a>(BTreeMap<(&'a str, i64), OfNic<'a>>);
 
-/// What there is for one NIC and family.
+/// The candidates for one NIC and family.
 #[derive(Default)]
 struct OfNic<'a> {
     pools: BTreeSet<&'a str>,
-    /// One of them gave an address, which was given back if another NIC had none.
+    /// Whether one of them gave an address, which was given back if another NIC got none.
     served: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Candidates<'a> {
         self.0.values().all(|of_nic| of_nic.served || of_nic.pools.iter().any(|pool| can_serve(pool)))
     }
 
-    /// Whether the pools of a family have an address for each NIC that needs one of it.
+    /// Whether the pools of a family have an address for each NIC that needs one.
     fn are_enough(&self, view: &View, version: i64) -> bool {
         let of_family = || self.0.iter().filter(|((_, other), _)| *other == version);
         let pools: BTreeSet<&str> = of_family().flat_map(|(_, of_nic)| of_nic.pools.iter().copied()).collect();
@@ -127,8 +127,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Whether a pool overlaps one than which it is not surely older: that was made before it or not long enough after it, or if its own ranges
-/// were changed since it was made. API servers give the times before they store the object, which can take long.
+/// Whether a pool overlaps a pool than which it is not certainly older: it was created later, or not long enough before it, or its own
+/// ranges were changed since its creation. API servers set the creation time before they store the object, which can take long.
 fn is_withheld(view: &View, pool: &str) -> bool {
     let made = |name: &str| Some(view.pools.get(name)?.object.metadata.creation_timestamp.as_ref()?.0);
     let (Some(own), Some(info)) = (made(pool), view.pools.get(pool)) else { return false };
@@ -136,7 +136,7 @@ fn is_withheld(view: &View, pool: &str) -> bool {
     view.pools.overlaps.with(pool).filter_map(|other| made(other)).any(|other| is_changed || other.duration_since(own) <= SURELY_OLDER)
 }
 
-/// Whether the endpoint of a pod's name is that of a pod that is gone, and holds what is recorded for that one.
+/// Whether the endpoint under a pod's name is being deleted and belongs to a gone pod that still has records.
 pub(super) fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
     let Some((endpoint, _)) = view.endpoint_of(pod) else { return false };
     let predecessor = uid_of(endpoint);

@@ -1,4 +1,4 @@
-//! A S14: pools and endpoints go after their records.
+//! A S14: pools and endpoints outlive their records.
 
 use std::sync::Arc;
 
@@ -10,20 +10,21 @@ use super::{Findings, IpamClaim, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
-/// An endpoint that Kubernetes' collector or a person marked although its pod lives, or that was being deleted before the run, can only
-/// be replaced: the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that
-/// answer. That is no end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes
-/// is what `records-equal-endpoints` says. It does the same with an endpoint that reclaim marked of a pod which runs, as a setting lets
-/// it (G EX3), also while reclaim is still about the records: that is excused as `empty-pod-ips-release`. Or it makes the records anew
-/// after reclaim removed them and before it lets go of the endpoint; when that is gone the agent makes another one. That is excused
-/// likewise, as far as what is recorded is newer than the mark, and by agents that are asked for the pod.
+/// An endpoint of a live pod that was marked by Kubernetes' garbage collector or by hand, or was being deleted before the run, can only be
+/// replaced: the agent that serves the pod removes its finalizer and makes another one for the same records, which may be those of NICs
+/// that answer. That does not count as the end of the endpoint while the pod lives and the agent is asked for its addresses; whether the
+/// new one comes is the business of `records-equal-endpoints`. The agent does the same with the endpoint of a running pod that reclaim
+/// marked, as a setting permits (G EX3), even while reclaim is still removing the records: that is excused as `empty-pod-ips-release`. Or
+/// it makes the records anew after reclaim removed them and before reclaim removes the endpoint's finalizer, and makes another endpoint
+/// afterwards. That is excused as well, as far as the records are newer than the mark and made by agents that are asked for the pod.
 ///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]
 pub(crate) struct PoolsAndEndpointsOutliveTheirRecords {
     /// The terminating endpoints that neither an agent nor a replica of the controller marked.
     collected: FxHashSet<Arc<str>>,
-    /// Those that a replica marked by the setting which lets it take what a running pod has, and at which moment.
+    /// The terminating endpoints that a replica marked by the setting that permits taking the addresses of a running pod, with the moments
+    /// of the marks.
     taken_by_setting: FxHashMap<Arc<str>, u64>,
 }
 
@@ -45,8 +46,8 @@ impl PoolsAndEndpointsOutliveTheirRecords {
         }
     }
 
-    /// Whether the agent of a pod that lives makes way for another endpoint of it, and under which hazard, if not by right, or makes one
-    /// after a replica that has taken what the first one named.
+    /// Whether the agent of a live pod removes an endpoint in order to replace it, or replaces it after a replica has taken its addresses;
+    /// and the hazard that excuses it, if it is not legitimate.
     fn is_replaced(&mut self, change: &EndpointChange, before: &SpiderEndpoint, view: &View) -> (bool, Option<&'static str>) {
         let uid = uid_of(before);
         let is_marked = self.collected.remove(&change.key) || view.began_terminating(before);
@@ -73,7 +74,7 @@ impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
             Seen::Pool(change) => {
                 let (Some(_), None) = (&change.before, &change.after) else { return };
                 findings.exercised();
-                // Whether or not they could be read.
+                // All edited records, whether or not they could be parsed.
                 let records = change.edits.len();
                 if records > 0 {
                     violated(findings, view.changes.touched_pool(&change.pool), || {

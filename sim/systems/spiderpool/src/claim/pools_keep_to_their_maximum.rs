@@ -1,11 +1,11 @@
-//! A §5.4: a pool has no more records than the setting permits.
+//! A §5.4: pools have no more records than the setting permits.
 
 use super::view::{EventMask, Seen, View, records_of};
 use super::{Findings, IpamClaim};
 
-/// No agent leaves a pool with more records than `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS` where it adds one.
+/// No agent that adds a record leaves a pool with more records than `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`.
 ///
-/// Exact: a write tells how many records there were before it. What people add by hand is theirs.
+/// Exact: a write shows how many records there were before it. Records that are added by hand are not judged.
 pub(crate) struct PoolsKeepToTheirMaximum;
 
 impl IpamClaim for PoolsKeepToTheirMaximum {
@@ -20,7 +20,7 @@ impl IpamClaim for PoolsKeepToTheirMaximum {
             return;
         };
         let (records, most) = (records_of(after).map_or(0, |records| records.len() as u64), view.terms.most_records);
-        // Far below it nothing could go wrong.
+        // Far below the maximum the claim counts as not exercised.
         if records + 1 >= most {
             findings.exercised();
         }

@@ -1,17 +1,17 @@
-//! A L7: everybody gets a turn.
+//! A L7: queued requests are served.
 
 use std::time::Duration;
 
 use super::view::View;
 use super::{IpamClaim, told};
 
-/// Whoever has waited for so long does not get its turn any more: its caller waits 100 s in all (A §10), and others need a fraction
-/// of a second each.
+/// The waiting time after which a request will not be served any more: its caller waits 100 s in all (A §10), and other requests take a
+/// fraction of a second each.
 const LONG: Duration = Duration::from_secs(30);
 
-/// In the end no request waits for its pools for more than 30 s.
+/// Eventually no request has waited for its pools for more than 30 s.
 ///
-/// Broken by a limiter that forgets somebody. It does not see a request that others overtake for less than that.
+/// Broken by a limiter that forgets a request. It does not detect a request that others overtake for less than that.
 pub(crate) struct QueuedRequestsAreServed;
 
 impl IpamClaim for QueuedRequestsAreServed {

@@ -1,4 +1,4 @@
-//! A L3: records and endpoints tell the same.
+//! A L3: records and endpoints agree.
 
 use std::net::IpAddr;
 
@@ -10,14 +10,15 @@ use super::view::{Pod, Release, View, addresses_of, is_migration, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
-/// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is recorded
-/// for it. Pods that are terminating, or for which a request is open, are on their way. So are the records of those whose last request the
-/// rules left without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for
-/// such a pod (A W1) is found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose
-/// migration failed (A W28), and so may its endpoint: both are under the VM's name, and nobody is given the address while the VM is there.
-/// What did not fit together before the run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's
-/// last request is one that looked then: an agent that has started anew cannot know of it, and nobody takes back a record of a pod that
-/// lives (G P-6). And so does what a request had no time left to take back when it answered the pod: its DEL finds it.
+/// Eventually every record of an existing pod is in its endpoint, and every address in the endpoint of a live pod is recorded for it.
+///
+/// Not judged are pods that are terminating or have an open request, and records of pods whose last request the rules left without a pool
+/// or found the predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (A W1) is found by
+/// the request that finally serves it, or by its DEL. The record of a VM may name another pod of it whose migration failed (A W28), and so
+/// may its endpoint: both are under the VM's name, and the address is not allocated while the VM exists. Inconsistencies from before the
+/// run, as in a dump, end with their pods. So do records that were made unreadable by hand while the pod's last request looked: an agent
+/// that has restarted cannot know of them, and nothing takes back a record of a live pod (G P-6). The same holds for addresses that a
+/// request had no time left to take back when it answered the pod: the pod's DEL finds them.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -75,7 +76,7 @@ fn is_settled(view: &View, uid: &str, pod: &Pod) -> bool {
     !pod.gone && !pod.is_terminating() && !on_lost_node && !view.agents.is_asked(uid)
 }
 
-/// Whether nobody could serve the pod when it asked last.
+/// Whether the pod could not be served when it asked last.
 fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
     view.ledger.last(uid).is_some_and(|last| match last.refusal {
         Some(Refusal::NoPool | Refusal::WrongInput) => last.agreed,
@@ -84,7 +85,7 @@ fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
     })
 }
 
-/// Whether the request that answered the pod last was out of time when it said that it cannot take this back.
+/// Whether the last answered request for the pod was out of time when it reported that it could not take this back.
 fn is_left_to_del(view: &View, uid: &str, pool: &str, address: IpAddr) -> bool {
     view.ledger.last(uid).is_some_and(|last| {
         // The clock of an agent may run a tenth faster.
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_a_request_has_no_time_left_to_take_back_is_left_to_del() {
-        // How long the request takes, and whether it can release the record in the end.
+        // The duration of the request, and whether it finally manages to release the record.
         for (seconds, released, is_leak) in [(100, false, false), (20, false, true), (100, true, true)] {
             with_pod(|stage| {
                 stage.ask("ns/a", "a", "eth0");
@@ -146,7 +147,7 @@ mod tests {
                 stage.released("ns/a", "a", Cause::PoolChange, released);
                 stage.answer("ns/a", "a", "eth0", FIRST);
                 assert_eq!(stage.pending().is_some(), is_leak, "{seconds} s, released: {released}");
-                // A further request had the time.
+                // Another request had the time.
                 stage.ask("ns/a", "a", "eth0");
                 stage.answer("ns/a", "a", "eth0", FIRST);
                 assert!(stage.pending().is_some());
@@ -181,7 +182,7 @@ mod tests {
                     stage.add("ns/a", "a", second);
                 }
                 assert_eq!(stage.pending().is_some(), is_leak, "{:?}", stage.pending());
-                // Whoever is asked about it again can see it.
+                // A repeated request can see it.
                 stage.ask("ns/a", "a", "eth0");
                 stage.answer("ns/a", "a", "eth0", second);
                 assert!(stage.pending().unwrap().contains("10.0.0.1 of p is recorded for ns/a and not in its endpoint"));

@@ -1,4 +1,4 @@
-//! A S9: a record goes for the sake of its own pod.
+//! A S9: records are removed only for their own UID.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::view::{Answer, EventMask, Place, Seen, View, is_migration, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
-/// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
-/// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
-/// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has
-/// given back since: the batch release has taken it out of the endpoint, and the agent ended before it came to the pool, whatever became of
-/// the endpoint since, or what the DEL of a VM's other pod has given up for both; or what is left of a pod that has ended, whose sandboxes
-/// are gone, and whose address no place keeps. A record is
-/// handed on only under its own name, from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
+/// An agent removes a record only after it has announced the release for the UID in the record. It announces a release only for a pod that
+/// is not alive or may not keep the address, or for leftovers of a pod that has ended, whose sandboxes are gone and whose address no place
+/// keeps. A pod may not keep an address in these cases: its pool, a reservation, its namespace, its node or its wishes have changed since
+/// it was answered; another pod has the address by now; a host outside the cluster uses it; an ADD takes back an address that was never
+/// answered, or one that its plugin has given back since: the batch release has removed it from the endpoint, and the agent ended before it
+/// got to the pool, whatever has happened to the endpoint since; or the DEL of a VM's other pod has released it for both. A record is
+/// handed on only under its own name and from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
-/// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
-/// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
+/// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It trusts an agent's report of a conflict
+/// with a host outside the cluster; the addresses of StatefulSets and VMs stay even so.
 #[derive(Default)]
 pub(crate) struct RecordsLeaveOnlyForTheirOwnUid {
     given_back: GivenBack,
@@ -81,7 +81,7 @@ fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: IpA
     (!said).then_some("no release was announced before")
 }
 
-/// Why an agent may not release these addresses of `uid` at the request of `asked`.
+/// The reason why an agent may not release these addresses of `uid` at the request of `asked`; `None` = it may.
 fn not_justified(
     view: &View,
     by: ProcessId,
@@ -96,13 +96,14 @@ fn not_justified(
         answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
     match cause {
         Cause::Del | Cause::Marked => view.pods.is_alive(uid).then_some("the pod is alive"),
-        // The address of a place is its configuration (A §7.3: 522), where the settings say so.
+        // The address of a place is part of its configuration (A §7.3: 522), where the settings say so.
         Cause::Conflict => {
             let place = view.pods.get(uid).filter(|pod| !view.was_orphan_lately(pod)).and_then(|pod| view.keeping_place(pod));
             place.map(|_| "a place keeps its address even if another host answers on it")
         }
         Cause::RollBack | Cause::Superseded => {
-            // What was reclaimed since is not what the answer gave: whether it might be is the business of other claims.
+            // An address that was reclaimed since the answer no longer counts as answered: whether it might be reclaimed is the business of
+            // other claims.
             let reclaimed = |answer: &Answer| {
                 view.reclaimed_of(uid, answer.given.address).is_some_and(|reclaimed| reclaimed.said.moment > answer.said.moment)
             };
@@ -120,17 +121,17 @@ fn not_justified(
             let pod = view.pods.get(uid)?;
             let shown = view.shown_for_place_of(by, pod);
             let may_have_changed = |answer: &Answer| match &pod.place {
-                // The wishes are those of the pod that asked; that may be gone when its ADD comes to the release, and the next one wish
-                // otherwise.
+                // The wishes are those of the pod that asked; it may be gone when its ADD gets to the release, and the next pod may have
+                // other wishes.
                 _ if let Some(asking) = view.pods.get(asked) => view.may_have_changed(answer, asking, &shown),
-                // Each pod of a VM has a name of its own.
+                // Each pod of a VM has its own name.
                 Some(place @ Place::Vm(_)) => {
                     let mut of_vm = view.pods.present().filter(|(_, other)| other.place.as_ref() == Some(place));
                     of_vm.any(|(_, other)| view.may_have_changed(answer, other, &shown))
                 }
                 _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor), &shown),
             };
-            // What somebody else has by now the pod's successor could not keep, and nothing is taken from anybody.
+            // The pod's successor could not keep an address that another pod has by now, and releasing it takes nothing from that pod.
             let is_anothers = |answer: &&Answer| {
                 let holder = view.pools.holder(&answer.given.pool, answer.given.address);
                 holder.is_some_and(|holder| holder.record.pod_uid != uid && holder.record.pod_uid != asked)
@@ -142,14 +143,14 @@ fn not_justified(
     }
 }
 
-/// Whether a pod is not alive, no sandbox of it answers on an address any more, and there is no place that keeps it.
+/// Whether a pod is not alive, none of its sandboxes answers on an address any more, and no place keeps the address.
 fn has_ended(view: &View, uid: &str, address: IpAddr) -> bool {
     let Some(pod) = view.pods.get(uid).filter(|pod| !pod.is_alive()) else { return false };
     view.keeping_place(pod).is_none() && view.sandboxes.answering(address).all(|(_, sandbox)| *sandbox.uid != *uid)
 }
 
-/// Whether what was answered was taken back, and recorded anew by a later request, for a pod whose endpoint is gone, or is its
-/// successor's: with its own went what that told of the conflict.
+/// Whether an answered address was taken back and recorded anew by a later request, for a pod whose endpoint is gone or is its successor's:
+/// the report of the conflict was lost with the pod's own endpoint.
 fn is_recorded_anew(view: &View, uid: &str, answer: &Answer) -> bool {
     let own = |(endpoint, _): (&Arc<SpiderEndpoint>, bool)| uid_of(endpoint) == uid;
     let has_endpoint = view.pods.get(uid).and_then(|pod| view.endpoint_of(pod)).is_some_and(own);
@@ -270,7 +271,7 @@ mod tests {
         }
     }
 
-    /// An agent writes the endpoint: it tells of a conflict or not, and still names the address or not.
+    /// Makes an agent write the endpoint, with or without a report of a conflict, and with or without the address.
     fn give_back(stage: &mut Stage, tells: bool, names: bool) {
         let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
         stage.change::<ipam_spiderpool::SpiderEndpoint>(stage.agent, &key, |endpoint| {
@@ -448,7 +449,7 @@ mod tests {
                 pod.metadata.annotations.get_or_insert_default().insert("ipam.spidernet.io/ippool".to_owned(), wish);
             });
         };
-        // Whoever asks in the name of the pod that wishes for another pool may give up what is of this one; the others may not.
+        // A request for the pod that wishes for another pool may give up the address of this one; the other requests may not.
         for (asked, excuses) in [("other", vec![]), ("same", vec![None]), ("", vec![None])] {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);

@@ -1,15 +1,15 @@
-//! A S6: what is reserved is not given away.
+//! A S6: reserved addresses are not allocated.
 
 use super::view::{EventMask, Seen, Shown, View, is_migration};
 use super::{Findings, IpamClaim};
 
-/// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
-/// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
-/// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
-/// again, nor what comes after a change that a watch cache has lost, until the agent begins anew. A VM that moves keeps its address while
-/// the pod that it leaves is there, also if that is being deleted: it runs there (A S1), and nothing is given away.
+/// No agent records an address for a pod although it had been told that the address is reserved: by an object that existed from the
+/// beginning, or that its watch had delivered before it read the pool. For an address that is handed on, the delivery must precede the
+/// request, since reuse is decided before the pool is read. Later deliveries do not count, nor do reservations whose removal the agent may
+/// have been told, nor changes after one that a watch cache has lost, until the agent restarts. A VM that migrates keeps its address while
+/// the pod that it leaves exists, even if that is being deleted: the VM runs there (A S1), and nothing is newly allocated.
 ///
-/// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
+/// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not detect an agent whose watch shows nothing.
 pub(crate) struct ReservedAddressesAreNotGiven;
 
 impl IpamClaim for ReservedAddressesAreNotGiven {

@@ -1,4 +1,4 @@
-//! A S7, of addresses that are used again.
+//! A S7 for reused addresses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use super::{Answered, Findings, IpamClaim};
 use crate::oracle::refused;
 use crate::workload::{How, IpamNote};
 
-/// Who compares for whom: the agent, the UID and the NIC of the request.
+/// The agent, the UID and the NIC of the request for which a comparison is made.
 type Request = (ProcessId, Arc<str>, Arc<str>);
 
-/// What an agent found when it compared.
+/// The result of an agent's comparison.
 struct Compared {
-    /// The addresses that may not be used again, with their pools.
+    /// The addresses that may not be reused, with their pools.
     refused: Vec<(Arc<str>, IpAddr)>,
-    /// Whether another pod of the same VM was there, as far as the API says.
+    /// Whether another pod of the same VM existed, according to the API.
     migrating: bool,
 }
 
-/// A pod of a StatefulSet, or of a VM, gets an address of its predecessor only if the rules would still give it that one:
-/// from a pool that serves its NIC, that still holds the address, and not a reserved one (D §0). What the agent's caches showed when
-/// it compared counts. Beside what was drawn, an answer may name what was handed on, and so may the endpoint for a NIC that is still to
-/// ask.
+/// A pod of a StatefulSet or a VM gets an address of its predecessor only if the rules would still give it that address: from a pool that
+/// serves its NIC and still holds the address, and not a reserved one (D §0). What the agent's caches showed at the time of the comparison
+/// counts. Besides allocated addresses, an answer may name addresses that were handed on, and so may the endpoint for a NIC whose request
+/// is still to come.
 ///
-/// The target of a live migration takes over what its source answers on, whatever became of the pool: the rules are for the VM's next start
-/// (A W28). The source may end while the target's request is under way.
+/// The target of a live migration takes over the addresses that its source answers on, whatever has happened to the pool: the rules apply
+/// to the VM's next start (A W28). The source may end while the target's request is in progress.
 ///
-/// Broken by `static-reuse-skips-filter` and `static-reuse-before-gating`. It does not see addresses that an agent does not compare
-/// with the rules at all.
+/// Broken by `static-reuse-skips-filter` and `static-reuse-before-gating`. It does not detect addresses that an agent does not compare with
+/// the rules at all.
 #[derive(Default)]
 pub(crate) struct ReusedAddressesArePermitted {
-    /// What the rules refuse, of what was compared last.
+    /// The addresses that the rules refuse in the last comparison of each request.
     compared: FxHashMap<Request, Compared>,
-    /// What agents made over to a pod that has no answer yet.
+    /// The addresses that agents handed on to a pod that has no answer yet.
     handed_on: FxHashMap<Arc<str>, Vec<(Arc<str>, IpAddr)>>,
 }
 
@@ -54,7 +54,7 @@ impl IpamClaim for ReusedAddressesArePermitted {
             }
             Seen::Pool(ref change) => {
                 for edit in &change.edits {
-                    // What was taken back may be drawn again, once it is free.
+                    // An address that was taken back may be allocated again, once it is free.
                     if let Some((address, record)) = edit.taken()
                         && let Some(of_pod) = self.handed_on.get_mut(record.pod_uid.as_str())
                     {
@@ -77,18 +77,18 @@ impl IpamClaim for ReusedAddressesArePermitted {
                 if migrating || is_migrating(view, answer.uid) {
                     return;
                 }
-                // What an answer to this very pod named before, for another of its NICs, is its own by now.
+                // An address in an earlier answer to this very pod for another of its NICs already belongs to the pod.
                 let is_own = |pool: &str, address: IpAddr| {
                     let mut before = view.ledger.answers(answer.uid).iter().map(|answer| &answer.given);
                     before.any(|given| *given.pool == *pool && given.address == address)
                 };
                 let is_in =
                     |these: &[(Arc<str>, IpAddr)], pool: &str, address| these.iter().any(|(of, other)| **of == *pool && *other == address);
-                // What is drawn may be an address that was refused, once it is free.
+                // A newly allocated address may be one that was refused, once it is free.
                 let is_reused = |pool: &str, address| answer.how == How::Reowned || is_in(&handed_on, pool, address);
                 let is_refused = |pool: &str, address| is_in(&refused, pool, address) && is_reused(pool, address) && !is_own(pool, address);
                 let given = answer.given.iter().map(|given| (&*given.nic, &*given.pool, given.address));
-                // What the endpoint names for a NIC that is not answered yet will be.
+                // The addresses that the endpoint names for a NIC without an answer will be answered later.
                 let endpoint = view.pods.get(answer.uid).and_then(|pod| view.endpoint_of(pod)).map(|(endpoint, _)| &**endpoint);
                 let endpoint = endpoint.filter(|endpoint| !handed_on.is_empty() && uid_of(endpoint) == &**answer.uid);
                 let named = endpoint.into_iter().flat_map(addresses_of).map(|(entry, pool, address)| (&*entry.interface, pool, address));
@@ -113,7 +113,7 @@ impl IpamClaim for ReusedAddressesArePermitted {
     }
 }
 
-/// Whether another pod of the same VM is there, or its instance says so still: a source that was deleted by force goes first.
+/// Whether another pod of the same VM exists, or its instance still says so: a source that was deleted by force goes first.
 fn is_migrating(view: &View, uid: &str) -> bool {
     let Some(place @ Place::Vm(vm)) = view.pods.get(uid).and_then(|pod| pod.place.as_ref()) else { return false };
     if view.places.has_other_active_pod(vm, uid) {

@@ -1,13 +1,13 @@
-//! A S7: pools are chosen as the rules say.
+//! A S7: selection follows the rules.
 
 use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim};
 use crate::oracle::Opinion;
 
-/// What an agent selects is what the oracle reads out of the same objects: the same pools, the same reasons, the same error.
+/// The selection of an agent equals that of the oracle for the same objects: the same pools, the same reasons, the same error.
 ///
 /// Broken by `upstream-ranges`, `wildcard-duplicates-fail`, `multus-always-resolved`, `static-reuse-skips-filter` and
-/// `static-reuse-before-gating`. It does not see what happens between the selection and the write (A W15).
+/// `static-reuse-before-gating`. It does not detect changes between the selection and the write (A W15).
 pub(crate) struct SelectionFollowsTheRules;
 
 impl IpamClaim for SelectionFollowsTheRules {

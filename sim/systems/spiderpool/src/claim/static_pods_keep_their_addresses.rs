@@ -1,31 +1,31 @@
-//! A S10: places keep their addresses.
+//! A S10: static pods keep their addresses.
 
 use super::view::{Answer, EventMask, Place, Pod, Seen, Shown, ShownUpTo, View, Written};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::Cause;
 
-/// A pod of a StatefulSet, or of a VM, is answered for the NIC that it asks for with the address that its predecessor of the same
-/// place had.
+/// A pod of a StatefulSet or a VM is answered for the requested NIC with the address that its predecessor in the same place had.
 ///
-/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the network of the NIC
-/// or labels where they count. Nor does a pool matter that shrinks or grows but keeps the address. It need not be the same if the place was
-/// gone when the predecessor's end began, or later (scaled down, deleted), if the rules of the pool, the namespace or the node changed
-/// meanwhile, if the pool lost the address or it was reserved for a time, if it was given up because somebody outside uses it, or if the
-/// predecessor had it though the rules did not permit it any more; or if any of that was so of a pod of the place that came between the
-/// two.
+/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the network of the NIC,
+/// or labels where they count. Nor does a pool matter that shrinks or grows but keeps the address. Another address is permitted if the
+/// place was gone when the predecessor's end began or later (scaled down, deleted), if the rules of the pool, the namespace or the node
+/// changed meanwhile, if the pool lost the address or it was reserved for a time, if it was given up because a host outside the cluster
+/// uses it, or if the predecessor had it although the rules no longer permitted it; or if any of that was so for a pod of the place between
+/// the two.
 ///
-/// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
-/// address, or the endpoint that names it, as an orphan. It is no successor if it was left behind before it asked for the first time.
+/// An orphaned pod is a predecessor like any other, whether or not another set adopted it, unless it was given the address, or the endpoint
+/// that names it, as an orphan. It is not a successor if it was orphaned before its first request.
 ///
-/// Meanwhile is since the address was recorded for the predecessor. That may have been an ADD of another NIC, which takes over for all
-/// (A §6.3), long before the one that was answered with it.
+/// "Meanwhile" is the time since the address was recorded for the predecessor. That may have been in an ADD of another NIC, which takes
+/// over for all (A §6.3), long before the ADD that was answered with it.
 ///
-/// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
+/// After a list it is unknown what an agent knows until its watch delivers more, within a minute (K §3): until then any change of this run
+/// counts.
 ///
-/// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
+/// An address that a replica of the controller reclaimed while the place existed counts as lost nevertheless (G GS4). Broken by
 /// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint`,
 /// `stateful-conflict-released`, `wishes-of-the-template`, `ordinals-from-zero`, `reuse-in-first-range-only`, `dropped-nic-frees-all` and
-/// `re-add-changes-owner`. It does not see an address that was lost while its place was gone.
+/// `re-add-changes-owner`. It does not detect an address that was lost while its place was gone.
 pub(crate) struct StaticPodsKeepTheirAddresses;
 
 impl IpamClaim for StaticPodsKeepTheirAddresses {
@@ -66,9 +66,9 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
 
 fn had_to_be_kept(view: &View, (uid, pod): (&str, &Pod), before: &Answer, shown: &ShownUpTo) -> bool {
     let predecessor = view.pods.get(&before.uid);
-    // What an orphan is given for the first time goes with it (A §6.1), and so does what is added to its endpoint once a set has adopted
-    // it: an endpoint stays that of whoever it was written for (A §5.7). What it had as one of the set's is kept if it ends as an orphan (A
-    // §7.1).
+    // Addresses that an orphan is given for the first time go with it (A §6.1), and so do those added to its endpoint once a set has
+    // adopted it: an endpoint keeps the owner that it was written for (A §5.7). Addresses that it had as a pod of the set are kept if it
+    // ends as an orphan (A §7.1).
     let is_orphans =
         |pod: &Pod, written: Option<Written>| written.is_some_and(|written| pod.may_have_seemed_orphan(written.at, written.shown_pods));
     let shown_pods = before.basis.shown[Shown::Pods as usize];
@@ -76,11 +76,11 @@ fn had_to_be_kept(view: &View, (uid, pod): (&str, &Pod), before: &Answer, shown:
     if predecessor.is_some_and(goes) {
         return false;
     }
-    // So does what this one is given: its set may have left it behind before it was asked for the first time.
+    // The same holds for the addresses of this pod: its set may have orphaned it before its first request.
     if pod.may_have_seemed_orphan(view.at, shown[Shown::Pods as usize]) || is_orphans(pod, view.endpoint_written(uid)) {
         return false;
     }
-    // Nobody asks for the place of a pod that is alive. What it has is the next one's if the place is there when its end begins.
+    // While a pod is alive, nothing asks for its place. The next pod gets its addresses if the place exists when its end begins.
     let ends = predecessor.and_then(Pod::ends_since).filter(|ends| *ends > before.said.at);
     let was_there = |place: &Place| match ends {
         Some(ends) => view.places.were_there_from(place, ends),
@@ -92,18 +92,18 @@ fn had_to_be_kept(view: &View, (uid, pod): (&str, &Pod), before: &Answer, shown:
     place && !given_up && !view.may_have_changed(before, pod, shown) && was_permitted(view, before)
 }
 
-/// Whether a pod of the place between the two may have given the address up, because it was not to have it.
+/// Whether a pod of the place between the two may have given the address up because it was not permitted to have it.
 fn was_given_up_between(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) -> bool {
     let Some(predecessor) = view.pods.get(&before.uid) else { return false };
     view.pods.between(predecessor, pod).any(|other| {
-        // Whoever served that one may have been shown less.
+        // The agent that served that pod may have been shown less.
         let uid = other.object.metadata.uid.as_deref().unwrap_or_default();
         view.may_have_changed(before, other, &view.agents.least_shown_for(uid, shown))
     })
 }
 
-/// Whether the rules still permitted an address when it was told. An ADD that is asked again is answered with what its first try recorded,
-/// although that has been reserved or taken out of its pool since (A §5.4); the next pod of the place gives it up (A §6.3).
+/// Whether the rules still permitted an address when it was answered. A repeated ADD is answered with the addresses that its first attempt
+/// recorded, even if they have been reserved or removed from their pool since (A §5.4); the next pod of the place gives them up (A §6.3).
 fn was_permitted(view: &View, before: &Answer) -> bool {
     let address = before.given.address;
     let in_pool =
@@ -129,7 +129,7 @@ mod tests {
     const OTHER: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.2")];
 
     /// An agent that was shown the pools answers a pod with the first address, `between` happens, and its successor is answered with
-    /// another one.
+    /// another address.
     fn restarts(stage: &mut Stage, between: impl FnOnce(&mut Stage)) {
         stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
         stage.stateful_set("ns/web", 2);
@@ -141,7 +141,7 @@ mod tests {
         stage.add("ns/web-1", "new", OTHER);
     }
 
-    /// The same with a pool that nobody has changed.
+    /// Like `restarts`, with a pool that has not changed.
     fn restarted(between: impl FnOnce(&mut Stage), judge: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
@@ -181,7 +181,7 @@ mod tests {
             },
             |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
         );
-        // Nobody asks for the place of a pod that lives.
+        // Nothing asks for the place of a live pod.
         restarted(
             |stage| {
                 stage.stateful_set("ns/web", 1);
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// The predecessor was of another revision of its StatefulSet, as in a roll-out.
+    /// Like `restarted`, where the predecessor was of another revision of its StatefulSet, as in a roll-out.
     fn rolled_out(change: impl Fn(&mut BTreeMap<String, String>, &mut BTreeMap<String, String>), judge: impl FnOnce(&mut Stage)) {
         let change_pod = |stage: &mut Stage| {
             stage.change::<PodObject>(stage.kubelet, &ObjectKey::namespaced("ns", "web-1"), |pod| {
@@ -449,7 +449,7 @@ mod tests {
                 stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
                 stage.stateful_set("ns/web", 2);
                 stage.static_pod("ns/web-1", "old");
-                // Its first NIC's ADD records what the second one had, which lacks an address of the other family.
+                // The ADD of its first NIC records the address of the second one, which lacks an address of the other family.
                 stage.ask("ns/web-1", "old", "eth0");
                 stage.record(stage.agent, "p", "10.0.0.2", "ns/web-1", "old");
                 stage.answer("ns/web-1", "old", "eth0", FIRST);

@@ -1,4 +1,4 @@
-//! A stage for one claim: what happens around Spiderpool, made in a line each.
+//! A stage for testing one claim: each event around Spiderpool takes one line.
 
 mod answers;
 mod choice;
@@ -35,7 +35,7 @@ use super::group::IpamGroup;
 use super::{Terms, View};
 use crate::workload::{Cause, Given, HookAnswer, HookNote, How, IpamNote, Known, ReclaimNote, Refusal};
 
-/// The claim under test, and the cluster that it sees.
+/// The claim under test, and the simulated cluster that it sees.
 pub(super) struct Stage {
     rt: Rt,
     claims: Claims,
@@ -44,15 +44,15 @@ pub(super) struct Stage {
     pub(super) revision: u64,
     registry: Registry,
     objects: BTreeMap<(&'static str, ObjectKey), Obj>,
-    /// What an agent knew when it asked last.
+    /// The caches of an agent at its last request.
     caches: Option<Arc<Known>>,
-    /// `agent-0`, which claims take for an agent from the beginning.
+    /// `agent-0`, which claims regard as an agent from the beginning.
     pub(super) agent: ProcessId,
     /// An agent of another node.
     pub(super) other_agent: ProcessId,
-    /// A process of another name than the parts of the cluster have: what it writes is by hand.
+    /// A process that is not part of the cluster by its name, so that it writes by hand.
     pub(super) person: ProcessId,
-    /// A part of the cluster that is no agent.
+    /// A part of the cluster that is not an agent.
     pub(super) kubelet: ProcessId,
     /// Two replicas of the controller.
     pub(super) replicas: [ProcessId; 2],
@@ -63,12 +63,12 @@ pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
     on_stage_with(claim, |_| (), test);
 }
 
-/// The same under other settings of reclaim. Two replicas are in the plan.
+/// Runs `test` under other settings of reclaim. Two replicas are in the plan.
 pub(super) fn on_stage_with(claim: &'static str, set: impl FnOnce(&mut ReclaimSettings), test: impl FnOnce(&mut Stage)) {
     on_stage_under(claim, |terms| set(&mut terms.settings), test);
 }
 
-/// The same under other terms.
+/// Runs `test` under other terms.
 pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), test: impl FnOnce(&mut Stage)) {
     let mut terms = Terms::default();
     set(&mut terms);
@@ -84,7 +84,7 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
         let caches = None;
         let mut stage =
             Stage { rt, claims, claim, now, revision, registry, objects, caches, agent, other_agent, person, kubelet, replicas };
-        // Whoever says what agents say is one.
+        // A process that sends an agent's note is an agent.
         for agent in [agent, other_agent] {
             stage.say(agent, IpamNote::Unqueued { ticket: 0 });
         }
@@ -92,7 +92,7 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
     });
 }
 
-/// The address that a literal spells; panics if it is none.
+/// Parses an address; panics if the text is invalid.
 pub(super) fn ip(text: &str) -> IpAddr {
     text.parse().expect("the test's address is one")
 }
@@ -113,35 +113,35 @@ impl Stage {
         self.claims.observe(&Event { at: self.now, kind });
     }
 
-    /// Moves the clock on without an event, and judges the bounds that are over by then.
+    /// Advances the clock without an event, and judges the bounds that have passed by then.
     pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.claims.judge_bounds(self.now);
     }
 
-    /// A process changes its state.
+    /// Changes the state of a process.
     pub(super) fn process_changes(&mut self, process: ProcessId, change: ProcessChange) {
         self.event(EventKind::Process { process, change });
     }
 
-    /// A replica of the controller says something.
+    /// Sends a note of a replica of the controller.
     pub(super) fn reclaims(&mut self, replica: ProcessId, note: ReclaimNote) {
         self.event(EventKind::Note { process: replica, note: &note });
     }
 
-    /// A replica of the controller has judged an update of a pool.
+    /// Sends the verdict of a replica of the controller on an update of a pool.
     pub(super) fn judges(&mut self, old: &SpiderIPPool, new: SpiderIPPool, denied: Option<&str>) {
         let denied = denied.map(|why| Denial::Forbidden(why.to_owned()));
         self.judges_beside(Some(old.clone()), Some(new), Listed::default(), denied);
     }
 
-    /// A replica of the controller has judged a pool beside what it had listed.
+    /// Sends the verdict of a replica of the controller on a pool, with the objects that it had listed.
     pub(super) fn judges_beside(&mut self, old: Option<SpiderIPPool>, new: Option<SpiderIPPool>, listed: Listed, denied: Option<Denial>) {
         let answer = HookAnswer::Judged { listed: Arc::new(listed), denied: denied.map(Arc::new) };
         self.answers(old, new, answer);
     }
 
-    /// A webhook of a replica of the controller answers a request about a pool.
+    /// Sends the answer of a webhook of a replica of the controller to a request about a pool.
     pub(super) fn answers(&mut self, old: Option<SpiderIPPool>, new: Option<SpiderIPPool>, answer: HookAnswer) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), new.as_ref().or(old.as_ref()).map(ObjectKey::of));
         let object = |pool: Option<SpiderIPPool>| pool.map(|pool| Arc::new(pool) as Obj);
@@ -149,24 +149,24 @@ impl Stage {
         self.event(EventKind::Note { process: self.replicas[0], note: &note });
     }
 
-    /// A fault begins or ends.
+    /// Begins or ends a fault.
     pub(super) fn fault(&mut self, change: FaultChange) {
         self.event(EventKind::Fault { index: 0, change });
     }
 
-    /// The clock of a process is ahead of the true time by so much.
+    /// Sets the clock of a process ahead of the true time.
     pub(super) fn clock_ahead(&mut self, process: ProcessId, by: Duration) {
         let host = self.rt.host_of(process);
         self.rt.adjust_clock(host, |clock, _| clock.step_wall(by.as_micros() as i64));
     }
 
-    /// A list of all objects of a type is answered.
+    /// Answers a list of all objects of a type.
     pub(super) fn lists<K: Object>(&mut self, client: ProcessId) {
         let kind = self.registry.id::<K>();
         self.event(EventKind::Answer { client, verb: Verb::List, kind, key: None, outcome: Outcome::Ok });
     }
 
-    /// Somebody begins a watch of pods with all that there are.
+    /// Begins a watch of pods that streams all existing ones first.
     pub(super) fn streams_pods(&mut self, client: ProcessId) {
         let kind = self.registry.id::<Pod>();
         self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Watch, kind, key: None });
@@ -179,13 +179,13 @@ impl Stage {
         self.event(EventKind::Deliver { client, kind, what: WatchKind::InitialEventsEnd, revision, object: None });
     }
 
-    /// Somebody asks for an object.
+    /// Sends a request for an object.
     pub(super) fn asks<K: Object>(&mut self, client: ProcessId, key: &ObjectKey) {
         let kind = self.registry.id::<K>();
         self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Get, kind, key: Some(key) });
     }
 
-    /// A replica announces that it releases records of a pod: pool and address; and the endpoint, too.
+    /// Announces a replica's release of records of a pod, each by pool and address, and of the endpoint.
     pub(super) fn announce(&mut self, replica: ProcessId, key: &str, uid: &str, what: &[(&str, &str)]) {
         let target = |(pool, address): &(&str, &str)| Target { pool: (*pool).into(), ip: ip(address), uid: uid.into() };
         let what = what.iter().map(target).collect();
@@ -193,14 +193,14 @@ impl Stage {
         self.reclaims(replica, ReclaimNote::ReleaseBegun { by, key, what, endpoint, row });
     }
 
-    /// A replica reclaims one address of a pod: says so, marks the endpoint if there is one, removes the record.
+    /// Makes a replica reclaim one address of a pod: it announces the release, marks the endpoint if there is one, and removes the record.
     pub(super) fn reclaim(&mut self, replica: ProcessId, key: &str, uid: &str, pool: &str, address: &str) {
         self.announce(replica, key, uid, &[(pool, address)]);
         self.mark(replica, key);
         self.unrecord(replica, pool, address);
     }
 
-    /// Somebody marks an endpoint, if there is one: it is terminating then.
+    /// Marks an endpoint, if there is one, as terminating.
     pub(super) fn mark(&mut self, by: ProcessId, key: &str) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         let key = ObjectKey::namespaced(namespace, name);
@@ -212,20 +212,20 @@ impl Stage {
         });
     }
 
-    /// Somebody removes the finalizer of an endpoint.
+    /// Removes the finalizer of an endpoint.
     pub(super) fn let_go(&mut self, by: ProcessId, key: &str) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         self.change::<SpiderEndpoint>(by, &ObjectKey::namespaced(namespace, name), |endpoint| endpoint.metadata.finalizers = None);
     }
 
-    /// A node is ready or not.
+    /// Makes a node ready or not ready.
     pub(super) fn node_is(&mut self, name: &str, ready: bool) {
         let status = if ready { "True" } else { "Unknown" };
         let value = json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": status}]}});
         self.write::<Node>(self.kubelet, value);
     }
 
-    /// A node becomes ready, and the replicas are shown it.
+    /// Makes a node ready, and shows that to the replicas.
     pub(super) fn node_returns(&mut self, name: &str) {
         let since = kube_sim::cluster::later(kube_sim::cluster::EPOCH, jiff::SignedDuration::from_micros(self.now.as_micros() as i64));
         let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": since.to_string()});
@@ -235,7 +235,7 @@ impl Stage {
         }
     }
 
-    /// The same, and the replicas are shown it.
+    /// Makes a node ready or not ready, and shows that to the replicas.
     pub(super) fn node_is_shown(&mut self, name: &str, ready: bool) {
         self.node_is(name, ready);
         for replica in self.replicas {
@@ -243,22 +243,22 @@ impl Stage {
         }
     }
 
-    /// Adds a process on a host of its own; what claims take it for follows from its name and from what it says.
+    /// Adds a process on its own host; claims infer its role from its name and its notes.
     pub(super) fn process(&mut self, name: &str) -> ProcessId {
         self.rt.add_process(self.rt.add_host(name), name)
     }
 
-    /// An agent says something.
+    /// Sends a note of an agent.
     pub(super) fn say(&mut self, process: ProcessId, note: IpamNote) {
         self.event(EventKind::Note { process, note: &note });
     }
 
-    /// A node says something.
+    /// Sends a note of a node.
     pub(super) fn node(&mut self, note: PodNote) {
         self.event(EventKind::Note { process: self.kubelet, note: &note });
     }
 
-    /// Somebody writes an object, `None` = it is gone.
+    /// Writes an object; `None` = it is deleted.
     pub(super) fn put<K: Object>(&mut self, by: ProcessId, key: &ObjectKey, object: Option<K>) {
         self.revision += 1;
         let after = object.map(|object| Arc::new(object) as Obj);
@@ -273,13 +273,13 @@ impl Stage {
         self.event(EventKind::Commit { client: by, server: self.kubelet, verb, kind, key, revision, before, after, content: 0 });
     }
 
-    /// Somebody writes an object as JSON.
+    /// Writes an object given as JSON.
     pub(super) fn write<K: Object>(&mut self, by: ProcessId, value: Value) {
         let object: K = serde_json::from_value(value).expect("the test's object fits its type");
         self.put(by, &ObjectKey::of(&object), Some(object));
     }
 
-    /// Somebody changes an object.
+    /// Changes an object in the store.
     pub(super) fn change<K: Object>(&mut self, by: ProcessId, key: &ObjectKey, change: impl FnOnce(&mut K)) {
         let object = &self.objects[&(std::any::type_name::<K>(), key.clone())];
         let mut object = typed_ref::<K>(&**object).clone();
@@ -287,33 +287,33 @@ impl Stage {
         self.put(by, key, Some(object));
     }
 
-    /// A watch tells a process everything of a type up to now.
+    /// Delivers everything of a type up to now to the watch of a process.
     pub(super) fn deliver<K: Object>(&mut self, client: ProcessId) {
         let (kind, revision) = (self.registry.id::<K>(), self.revision);
         self.event(EventKind::Deliver { client, kind, what: WatchKind::Bookmark, revision, object: None });
     }
 
-    /// An agent reads a pool.
+    /// Makes an agent read a pool.
     pub(super) fn read(&mut self, client: ProcessId, pool: &str) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::cluster(pool));
         self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Get, kind, key: Some(&key) });
         self.event(EventKind::Answer { client, verb: Verb::Get, kind, key: Some(&key), outcome: Outcome::Ok });
     }
 
-    /// An agent sends a write of a pool.
+    /// Makes an agent send a write of a pool.
     pub(super) fn sends_write(&mut self, client: ProcessId, pool: &str) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::cluster(pool));
         self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Update, kind, key: Some(&key) });
     }
 
-    /// The write of a pool is refused.
+    /// Refuses the write of a pool.
     pub(super) fn refused_write(&mut self, client: ProcessId, reason: Reason) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::cluster("p"));
         let outcome = Outcome::Http(409, reason);
         self.event(EventKind::Answer { client, verb: Verb::Update, kind, key: Some(&key), outcome });
     }
 
-    /// A person makes a pool of these ranges.
+    /// Makes a pool of these ranges by hand.
     pub(super) fn pool(&mut self, name: &str, ips: &[&str]) {
         let v6 = ips.iter().any(|range| range.contains(':'));
         let (version, subnet) = if v6 { (6, "fd00::/64") } else { (4, "10.0.0.0/24") };
@@ -322,12 +322,12 @@ impl Stage {
         self.write::<SpiderIPPool>(self.person, json!({"metadata": metadata, "spec": spec, "status": {}}));
     }
 
-    /// Somebody changes a pool.
+    /// Changes the object of a pool.
     pub(super) fn change_pool(&mut self, by: ProcessId, name: &str, change: impl FnOnce(&mut SpiderIPPool)) {
         self.change(by, &ObjectKey::cluster(name), change);
     }
 
-    /// Somebody records an address.
+    /// Records an address for a pod.
     pub(super) fn record(&mut self, by: ProcessId, pool: &str, address: &str, pod: &str, uid: &str) {
         self.change_pool(by, pool, |pool| {
             let status = pool.status.get_or_insert_default();
@@ -337,7 +337,7 @@ impl Stage {
         });
     }
 
-    /// Somebody records an address for a NIC of a pod that is called as its UID.
+    /// Records an address for a NIC of a pod whose name is its UID.
     pub(super) fn record_for(&mut self, by: ProcessId, pool: &str, address: &str, uid: &str, nic: &str) {
         self.change_pool(by, pool, |pool| {
             let status = pool.status.get_or_insert_default();
@@ -348,7 +348,7 @@ impl Stage {
         });
     }
 
-    /// Somebody removes a record.
+    /// Removes the record of an address.
     pub(super) fn unrecord(&mut self, by: ProcessId, pool: &str, address: &str) {
         self.change_pool(by, pool, |pool| {
             let status = pool.status.get_or_insert_default();
@@ -358,13 +358,13 @@ impl Stage {
         });
     }
 
-    /// A person reserves ranges.
+    /// Reserves ranges by hand.
     pub(super) fn reserve(&mut self, name: &str, ips: &[&str]) {
         let spec = json!({"ipVersion": 4, "ips": ips});
         self.write::<SpiderReservedIP>(self.person, json!({"metadata": {"name": name}, "spec": spec}));
     }
 
-    /// Somebody writes the endpoint of a pod.
+    /// Writes the endpoint of a pod.
     pub(super) fn endpoint(&mut self, by: ProcessId, key: &str, uid: &str, addresses: Addresses<'_>) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         let entry = |(nic, pool, address): &(&str, &str, &str)| {
@@ -380,7 +380,7 @@ impl Stage {
         self.write::<SpiderEndpoint>(by, json!({"metadata": metadata, "status": status}));
     }
 
-    /// The endpoint of a pod is gone.
+    /// Deletes the endpoint of a pod.
     pub(super) fn endpoint_gone(&mut self, by: ProcessId, key: &str) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         self.put::<SpiderEndpoint>(by, &ObjectKey::namespaced(namespace, name), None);
@@ -393,24 +393,24 @@ impl Stage {
         self.write::<Pod>(self.kubelet, json!({"metadata": metadata, "spec": spec}));
     }
 
-    /// A pod is there, bound to a node.
+    /// Creates a pod that is bound to a node.
     pub(super) fn pod(&mut self, key: &str, uid: &str) {
         self.pod_object(key, uid, None);
     }
 
-    /// The same, of the StatefulSet whose name is that of the pod without its ordinal.
+    /// Creates a pod of the StatefulSet whose name is that of the pod without its ordinal.
     pub(super) fn static_pod(&mut self, key: &str, uid: &str) {
         self.static_pod_of(key, uid, "set");
     }
 
-    /// The same, of the StatefulSet with this UID.
+    /// Creates a pod of the StatefulSet with this UID.
     pub(super) fn static_pod_of(&mut self, key: &str, uid: &str, set: &str) {
         let name = key.rsplit_once('/').and_then(|(_, name)| name.rsplit_once('-')).expect("the pod has an ordinal").0;
         let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": set, "controller": true});
         self.pod_object(key, uid, Some(owner));
     }
 
-    /// A pod of a StatefulSet is that of the set with this UID from now on, or nobody's.
+    /// Makes the set with this UID, or none, the controller of a pod of a StatefulSet.
     pub(super) fn is_of(&mut self, key: &str, set: Option<&str>) {
         let (namespace, pod) = key.split_once('/').expect("the test's pods have a namespace");
         let name = pod.rsplit_once('-').expect("the pod has an ordinal").0;
@@ -419,13 +419,13 @@ impl Stage {
         self.change::<Pod>(self.kubelet, &ObjectKey::namespaced(namespace, pod), |pod| pod.metadata.owner_references = owners);
     }
 
-    /// The same, of a VM.
+    /// Creates a pod of a VM.
     pub(super) fn vm_pod(&mut self, key: &str, uid: &str, vmi: &str) {
         let kind = "VirtualMachineInstance";
         self.pod_object(key, uid, Some(json!({"apiVersion": "kubevirt.io/v1", "kind": kind, "name": vmi, "uid": "v", "controller": true})));
     }
 
-    /// The instance of a VM says that these pods are active.
+    /// Writes the instance of a VM with these active pods.
     pub(super) fn vm_instance(&mut self, key: &str, active: &[&str]) {
         let (namespace, name) = key.split_once('/').expect("the test's objects have a namespace");
         let active: std::collections::BTreeMap<&str, &str> = active.iter().map(|uid| (*uid, "n")).collect();
@@ -433,14 +433,14 @@ impl Stage {
         self.write::<VirtualMachineInstance>(self.person, instance);
     }
 
-    /// A StatefulSet has so many pods.
+    /// Writes a StatefulSet with a number of replicas.
     pub(super) fn stateful_set(&mut self, key: &str, replicas: i32) {
         let (namespace, name) = key.split_once('/').expect("the test's objects have a namespace");
         let spec = json!({"replicas": replicas, "serviceName": "s", "selector": {}, "template": {}});
         self.write::<StatefulSet>(self.person, json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec}));
     }
 
-    /// A pod is being deleted.
+    /// Marks a pod for deletion.
     pub(super) fn terminate(&mut self, key: &str) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         self.change::<Pod>(self.person, &ObjectKey::namespaced(namespace, name), |pod| {
@@ -448,7 +448,7 @@ impl Stage {
         });
     }
 
-    /// A pod is being deleted, with this grace in seconds from now on, and its kubelet is told.
+    /// Marks a pod for deletion with a grace period in seconds, and tells its kubelet.
     pub(super) fn terminate_with(&mut self, key: &str, grace: i64) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         let key = ObjectKey::namespaced(namespace, name);
@@ -467,7 +467,7 @@ impl Stage {
         self.event(EventKind::Deliver { client, kind, what, revision, object: Some(&object) });
     }
 
-    /// A watch shows a pod to the replicas.
+    /// Shows a pod to the replicas by a watch.
     pub(super) fn pod_is_shown(&mut self, key: &str) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         for replica in self.replicas {
@@ -475,7 +475,7 @@ impl Stage {
         }
     }
 
-    /// The status of a pod: its phase and its address, if it has one.
+    /// Sets the status of a pod: its phase, and its address if it has one.
     pub(super) fn pod_is(&mut self, key: &str, phase: &str, address: Option<&str>) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         let ips: Vec<Value> = address.into_iter().map(|ip| json!({"ip": ip})).collect();
@@ -484,25 +484,25 @@ impl Stage {
         });
     }
 
-    /// A pod's object is gone.
+    /// Deletes the object of a pod.
     pub(super) fn pod_gone(&mut self, key: &str) {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         self.put::<Pod>(self.person, &ObjectKey::namespaced(namespace, name), None);
     }
 
-    /// A request for a NIC of a pod begins; the sandbox is called as the UID.
+    /// Begins a request for a NIC of a pod; the ID of the sandbox is the UID.
     pub(super) fn ask(&mut self, pod: &str, uid: &str, nic: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), nic.into());
         self.say(self.agent, IpamNote::AddBegun { pod, uid, container, nic });
     }
 
-    /// A DEL of `eth0` is taken on; the sandbox is called as the UID.
+    /// Begins a DEL of `eth0`; the ID of the sandbox is the UID.
     pub(super) fn del_asked(&mut self, pod: &str, uid: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         self.say(self.agent, IpamNote::DelBegun { pod, uid, container, nic });
     }
 
-    /// A DEL of `eth0`, well or not; the sandbox is called as the UID.
+    /// Carries out a DEL of `eth0` with success or failure; the ID of the sandbox is the UID.
     pub(super) fn del(&mut self, pod: &str, uid: &str, ok: bool) {
         let (pod, uid, container, nic): (Arc<str>, Arc<str>, Arc<str>, Arc<str>) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         self.del_asked(&pod, &uid);
@@ -521,12 +521,12 @@ impl Stage {
         self.node(PodNote::DelDone { sandbox: container, nic, failed: !ok });
     }
 
-    /// The request is refused.
+    /// Refuses the request of a pod.
     pub(super) fn refuse(&mut self, pod: &str, uid: &str, nic: &str, why: Refusal) {
         self.end(pod, uid, nic, Err(why), How::Fresh);
     }
 
-    /// A whole ADD that records, writes the endpoint and answers.
+    /// Carries out a whole ADD that records, writes the endpoint and answers.
     pub(super) fn add(&mut self, pod: &str, uid: &str, addresses: Addresses<'_>) {
         let nic = addresses.first().map_or("eth0", |(nic, ..)| nic);
         self.ask(pod, uid, nic);
@@ -537,35 +537,35 @@ impl Stage {
         self.answer(pod, uid, nic, addresses);
     }
 
-    /// A pool is tried for `eth0`.
+    /// Tries a pool for `eth0`.
     pub(super) fn try_pool(&mut self, uid: &str, pool: &str, outcome: Result<&str, Refusal>) {
         let (uid, nic, pool) = (uid.into(), "eth0".into(), pool.into());
         self.say(self.agent, IpamNote::Tried { uid, nic, pool, outcome: outcome.map(ip) });
     }
 
-    /// A release begins that was asked for in the name of `asked`.
+    /// Begins a release that was requested for the pod `asked`.
     pub(super) fn release_for(&mut self, pod: &str, uid: &str, asked: &str, cause: Cause, what: &[(&str, &str)]) {
         let what = what.iter().map(|(pool, address)| (Arc::from(*pool), ip(address))).collect();
         self.say(self.agent, IpamNote::ReleaseBegun { pod: pod.into(), uid: uid.into(), asked: asked.into(), cause, what });
     }
 
-    /// The agent announces a release that was asked for in the name of `uid` itself.
+    /// Begins a release that was requested for the pod `uid` itself.
     pub(super) fn release(&mut self, pod: &str, uid: &str, cause: Cause, what: &[(&str, &str)]) {
         self.release_for(pod, uid, uid, cause, what);
     }
 
-    /// The agent says that a release is over; `ok`: whether it succeeded.
+    /// Ends a release; `ok`: whether it succeeded.
     pub(super) fn released(&mut self, pod: &str, uid: &str, cause: Cause, ok: bool) {
         self.say(self.agent, IpamNote::ReleaseEnded { pod: pod.into(), uid: uid.into(), cause, ok });
     }
 
-    /// A sandbox is made; it is called as the UID of its pod unless `id` says otherwise.
+    /// Makes a sandbox; the ID is usually the UID of its pod.
     pub(super) fn sandbox(&mut self, id: &str, pod: &str, uid: &str) {
         let (namespace, name) = pod.split_once('/').expect("the test's pods have a namespace");
         self.node(PodNote::SandboxStarted { sandbox: id.into(), pod: ObjectKey::namespaced(namespace, name), uid: uid.into() });
     }
 
-    /// A NIC of a sandbox answers.
+    /// Makes a NIC of a sandbox answer.
     pub(super) fn attach(&mut self, id: &str, nic: &str, addresses: &[&str]) {
         let addresses = addresses.iter().map(|address| ip(address)).collect();
         self.node(PodNote::Attached { sandbox: id.into(), nic: nic.into(), addresses });
@@ -576,12 +576,12 @@ impl Stage {
         self.claims.findings.excuses()
     }
 
-    /// What the last violation tells.
+    /// The detail of the last violation.
     pub(super) fn detail(&self) -> Vec<String> {
         self.claims.findings.last_detail()
     }
 
-    /// Whether the claim has looked at something that could have been false.
+    /// Whether the claim has been exercised: it has judged something that could have been false.
     pub(super) fn exercised(&self) -> bool {
         self.claims.exercised().iter().any(|(_, judged)| *judged)
     }
@@ -591,7 +591,7 @@ impl Stage {
         self.claims.verdict(&[]).1 == [self.claim]
     }
 
-    /// What a claim of the kind `eventually` still misses.
+    /// The detail of what a claim of the kind `eventually` still misses.
     pub(super) fn pending(&self) -> Option<String> {
         self.claims.pending().into_iter().next()
     }

@@ -1,10 +1,10 @@
-//! A S11: pools count their addresses right.
+//! A S11: `totalIPCount` becomes correct.
 
 use super::counts_equal_records::says;
 use super::view::{View, total};
 use super::{IpamClaim, told};
 
-/// In the end `totalIPCount` of each pool is the number of its addresses, as its controller writes it.
+/// Eventually `totalIPCount` of each pool is the number of its addresses, as its controller writes it.
 pub(crate) struct TotalCountsComeRight;
 
 impl IpamClaim for TotalCountsComeRight {

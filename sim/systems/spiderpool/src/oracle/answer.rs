@@ -1,4 +1,4 @@
-//! What comes out, and how it is compared with what the system under test selected.
+//! The answer of the rules, and its comparison with the selection of the system under test.
 
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use super::Asked;
 pub struct Answer {
     /// The name of the tier that fired; see [`Tier::name`](ipam_spiderpool::select::Tier::name).
     pub tier: &'static str,
-    /// Why the rules were not even asked; see [`SelectError::class`](ipam_spiderpool::select::SelectError::class).
+    /// The error before any rule was applied; see [`SelectError::class`](ipam_spiderpool::select::SelectError::class).
     pub early: Option<&'static str>,
-    /// The NICs, as far as the decision went.
+    /// The NICs that the decision got to.
     pub nics: Vec<Nic>,
 }
 
 /// The pools of a NIC.
 #[derive(Clone, Debug)]
 pub struct Nic {
-    /// Its name, or its index.
+    /// The name of the NIC, or its index.
     pub name: String,
-    /// The families that are on and have candidates.
+    /// The enabled families that have candidates.
     pub families: Vec<Family>,
 }
 
-/// The pools of a NIC and family.
+/// The candidates of a NIC for one family.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// 4 or 6, as in `spec.ipVersion` of its pools.
+    /// 4 or 6, as in `spec.ipVersion` of the pools.
     pub version: i64,
-    /// The pools that the tier names, in its order, also those that cannot serve.
+    /// The pools that the tier names, in its order, including those that cannot serve.
     pub candidates: Vec<Candidate>,
 }
 
-/// A pool that was named.
+/// A pool that a tier names.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The pool, or the name under which there is none.
+    /// The pool, or the name of a pool that does not exist.
     pub pool: Result<Arc<SpiderIPPool>, String>,
-    /// Why it cannot serve; see [`Reason::code`](ipam_spiderpool::select::Reason::code).
+    /// The reason why the pool cannot serve; see [`Reason::code`](ipam_spiderpool::select::Reason::code).
     pub reason: Option<&'static str>,
 }
 
-/// The reasons that are about free addresses.
+/// The reasons that concern free addresses.
 const CAPACITY: [&str; 3] = ["excluded", "reserved", "exhausted"];
 
 impl Candidate {
-    /// The name under which the tier has it, whether or not there is such a pool.
+    /// The name that the tier uses, whether or not such a pool exists.
     pub fn name(&self) -> &str {
         match &self.pool {
             Ok(pool) => pool.metadata.name.as_deref().unwrap_or_default(),
@@ -58,7 +58,7 @@ impl Candidate {
     }
 }
 
-/// By what pools are sorted, the heaviest first: 32·a+16·b+8·c+4·d+2·e+f (A §4).
+/// The weight by which pools are sorted, heaviest first: 32·a+16·b+8·c+4·d+2·e+f (A §4).
 fn weight(spec: &IPPoolSpec) -> u32 {
     let named = |list: &Option<Vec<String>>| u32::from(list.as_ref().is_some_and(|list| !list.is_empty()));
     let mut weight = 32 * u32::from(spec.pod_affinity.is_some());
@@ -70,7 +70,7 @@ fn weight(spec: &IPPoolSpec) -> u32 {
 }
 
 impl Family {
-    /// The pools that can serve, with their weights, the heaviest first and equal ones as they were named.
+    /// The pools that can serve, with their weights: heaviest first, equal ones in the order in which they were named.
     fn order(&self) -> Vec<(u32, &SpiderIPPool)> {
         let able = self.candidates.iter().filter(|candidate| candidate.reason.is_none());
         let mut order: Vec<_> =
@@ -79,7 +79,7 @@ impl Family {
         order
     }
 
-    /// The names of the pools that can serve by rank, the heaviest first.
+    /// The names of the pools that can serve, by rank, heaviest first.
     pub fn ranks(&self) -> Vec<Vec<String>> {
         let order = self.order();
         let ranks = order.chunk_by(|(one, _), (other, _)| one == other);
@@ -88,19 +88,19 @@ impl Family {
 }
 
 impl Answer {
-    /// An answer that ends before any pool is named.
+    /// An answer that fails before any pool is named.
     pub(super) fn failed(tier: &'static str, error: &'static str) -> Self {
         Self { tier, early: Some(error), nics: Vec::new() }
     }
 
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub fn error(&self) -> Option<&'static str> {
         let empty = |family: &Family| family.candidates.iter().all(|candidate| candidate.reason.is_some());
         let all_filtered = || self.nics.iter().flat_map(|nic| &nic.families).any(empty).then_some("all-filtered");
         self.early.or_else(all_filtered)
     }
 
-    /// Takes a pool without a free address for one that can serve where `selection` does.
+    /// Accepts a pool without a free address as a candidate where `selection` does.
     pub(super) fn forgive_capacity(&mut self, selection: &Selection) {
         if self.early.is_some() {
             return;
@@ -117,7 +117,7 @@ impl Answer {
         }
     }
 
-    /// The first thing in which a selection is another one, and whether only the order is. Nothing is formatted if there is none.
+    /// The first difference from a selection, and whether only the order differs. Formats nothing if there is none.
     pub fn difference(&self, selection: &Selection) -> Option<(bool, String)> {
         let differs = |what: String| Some((false, what));
         if selection.tier.name() != self.tier {
@@ -189,7 +189,7 @@ fn in_order(ranks: &[Vec<String>]) -> String {
 }
 
 impl Asked<'_> {
-    /// A §3, pool by pool.
+    /// Applies the rules of A §3 to each pool.
     pub(super) fn judge(&self, answer: &mut Answer) {
         let nameless = super::text::is_nameless(self.request.pod);
         for nic in &mut answer.nics {
@@ -218,7 +218,7 @@ impl Asked<'_> {
         self.place_reason(spec).or_else(|| self.pod_reason(pool, nic, nameless)).or_else(|| self.capacity_reason(pool, nic))
     }
 
-    /// Rules 6 and 7: a list of names hides the selector.
+    /// Rules 6 and 7: a list of names takes precedence over the selector.
     fn place_reason(&self, spec: &IPPoolSpec) -> Option<&'static str> {
         match (spec.node_name.as_deref().unwrap_or_default(), &spec.node_affinity) {
             ([], Some(affinity)) => {

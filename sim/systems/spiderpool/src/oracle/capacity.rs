@@ -1,4 +1,4 @@
-//! Whether a pool has an address to give (D §0: pools without one are filtered, each with its own reason).
+//! The capacity of a pool (D §0: pools without a free address are filtered, each with its own reason).
 
 use ipam_spiderpool::ranges::{Cidr, IpSet, parse_range};
 use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocations, SpiderIPPool};
@@ -6,7 +6,7 @@ use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocations, SpiderIPPool};
 use super::Asked;
 
 impl Asked<'_> {
-    /// Why a pool has nothing to give; nothing if it has, or if it cannot be read.
+    /// The reason why a pool has no address to give; `None` if it has one, or if its status or spec cannot be parsed.
     pub(super) fn capacity_reason(&self, pool: &SpiderIPPool, nic: &str) -> Option<&'static str> {
         if self.policy.capacity_not_filtered {
             return None;
@@ -35,7 +35,7 @@ impl Asked<'_> {
             let read = |text: &String| parse_range(text, version, &Policy::hardened());
             texts.iter().flatten().map(read).collect::<Vec<_>>()
         };
-        // An entry of `ips` that is no range holds nothing; of one that is to exclude something nobody knows what (D §1.2).
+        // An entry of `ips` that is not a range holds no address; one of `excludeIPs` leaves it unknown what is excluded (D §1.2).
         let all: IpSet = read(&spec.ips).into_iter().flatten().collect();
         let excluded: IpSet = read(&spec.exclude_ips).into_iter().collect::<Result<_, _>>().ok()?;
         let included = all.difference(&excluded);
@@ -68,15 +68,14 @@ impl Asked<'_> {
         })
     }
 
-    /// Rule 11: the subnet holds an address of the physical function.
+    /// Rule 11: the subnet contains an address of the physical function.
     pub(super) fn is_on_master(&self, spec: &IPPoolSpec) -> bool {
         let subnet = Cidr::parse(&spec.subnet, &Policy::hardened());
         subnet.is_ok_and(|subnet| self.request.master.iter().any(|address| subnet.contains(*address)))
     }
 }
 
-/// Whether a pool of one range from which nothing is taken out has a free address that is not reserved: most have, and that is seen
-/// at a glance.
+/// Whether a pool of a single range without exclusions has a free address that is not reserved. This is a fast path for most pools.
 fn has_plenty(spec: &IPPoolSpec, records: &PoolIPAllocations, version: i64, reserved: &IpSet) -> bool {
     let ([text], [], None) =
         (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default(), records.others().next())

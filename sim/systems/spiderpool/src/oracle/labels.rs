@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// Whether a selector holds for labels. One that is no selector holds for none (A §14.14).
+/// Whether a selector matches labels. An invalid selector matches none (A §14.14).
 pub(super) fn holds(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
     let label = |key: &String| labels.and_then(|labels| labels.get(key));
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));

@@ -1,15 +1,15 @@
-//! To which Multus network a NIC is attached (A §3 rule 9).
+//! The Multus network that a NIC is attached to (A §3 rule 9).
 
 use ipam_spiderpool::names::{ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS};
 
 use super::Asked;
 use super::text::items;
 
-/// A network by namespace and name, and the interface that it asks for.
+/// A network by namespace and name, and the interface that it requests.
 type Element = ((String, String), Option<String>);
 
 impl Asked<'_> {
-    /// The namespace and the name of a NIC's network.
+    /// The namespace and the name of the network that a NIC is attached to.
     pub(super) fn network(&self, nic: &str, nameless: bool) -> Option<(String, String)> {
         let position: Option<usize> = if nameless { nic.parse().ok() } else { None };
         let settings = self.request.settings;
@@ -34,7 +34,7 @@ impl Asked<'_> {
     }
 }
 
-/// A list of networks, as JSON or as `namespace/name@interface` with commas between; one that is wrong makes all wrong.
+/// Parses a list of networks, written as JSON or as `namespace/name@interface` separated by commas. `None`: one of them is malformed.
 fn elements(text: &str, namespace: &str) -> Option<Vec<Element>> {
     let network = |given: &str, name: &str| (if given.is_empty() { namespace } else { given }.to_owned(), name.to_owned());
     let some = |interface: &str| Some(interface.to_owned()).filter(|interface| !interface.is_empty());
@@ -66,7 +66,8 @@ fn elements(text: &str, namespace: &str) -> Option<Vec<Element>> {
     text.split(',').map(element).collect()
 }
 
-/// A hardware address as Go's `net.ParseMAC` takes it: 6, 8 or 20 bytes, two digits between colons or dashes, or four between dots.
+/// Whether a text is a hardware address by Go's `net.ParseMAC`: 6, 8 or 20 bytes, in pairs of digits between colons or dashes, or in fours
+/// between dots.
 fn is_hardware_address(text: &str) -> bool {
     let Some(separator) = text.chars().find(|c| !c.is_ascii_hexdigit()) else { return false };
     let width = match separator {
@@ -78,7 +79,7 @@ fn is_hardware_address(text: &str) -> bool {
     text.split(separator).all(is_group) && [12, 16, 40].contains(&(text.split(separator).count() * width))
 }
 
-/// An address, or one with the length of its network.
+/// Whether a text is an address, with or without a prefix length.
 fn is_address(text: &str) -> bool {
     text.parse::<std::net::IpAddr>().is_ok() || text.parse::<ipnet::IpNet>().is_ok()
 }

@@ -1,19 +1,19 @@
-//! Patterns of names, read once more (A §2.3, §14.9): `*`, `?`, classes and `\`, and no path in them.
+//! A second implementation of name patterns (A §2.3, §14.9): `*`, `?`, classes and `\`, without paths.
 
 /// One part of a pattern.
 enum Part {
-    /// Any text, which may be empty.
+    /// Any text, including the empty one.
     Star,
-    /// Any one character, whatever it is.
+    /// Any one character at all.
     Any,
-    /// A character of these ranges, or none of them.
+    /// A character within these ranges or, if negated, outside all of them.
     Class { negated: bool, ranges: Vec<(char, char)> },
 }
 
-/// Whether a name of a pool, which has no slash, has the form of a pattern.
+/// Whether the name of a pool, which contains no slash, matches a pattern.
 pub(super) fn matches(pattern: &str, name: &str) -> Result<bool, ()> {
     let name: Vec<char> = name.chars().collect();
-    // Which lengths of the name the parts so far can stand for.
+    // The lengths of the prefixes of the name that the parts so far match.
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
     for part in parts(pattern)? {
@@ -34,7 +34,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> Result<bool, ()> {
     Ok(reached[name.len()])
 }
 
-/// The parts of a pattern; `Err` = a class that is empty or has no end, a range without one, or nothing behind a `\`.
+/// The parts of a pattern. `Err`: a class is empty or unclosed, a range lacks an end, or nothing follows a `\`.
 fn parts(pattern: &str) -> Result<Vec<Part>, ()> {
     let mut parts = Vec::new();
     let mut rest = pattern.chars().peekable();

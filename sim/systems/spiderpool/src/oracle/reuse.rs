@@ -1,4 +1,4 @@
-//! Which addresses of its predecessor a pod may use again (A §6.2, §6.3; D §0: only what the rules would still give it).
+//! The addresses of its predecessor that a pod may reuse (A §6.2, §6.3; D §0: only those that the rules would still give it).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,17 +9,16 @@ use ipam_spiderpool::{IPAllocationDetail, Policy};
 
 use super::{Asked, answer};
 
-/// The addresses in a predecessor's `entries`, with their pools, that a pod may not use again: their pool is not among those that serve
-/// their NIC by the rules, or does not hold them any more, or they are reserved. Where the wishes are for one NIC at a time, each NIC's are
-/// asked. A NIC that they say nothing about keeps what it has in a pool that serves at all; if there is nothing to compare with, nothing is
-/// refused.
+/// The addresses in a predecessor's `entries`, with their pools, that a pod may not reuse: their pool is not among those that serve their
+/// NIC by the rules, no longer holds them, or they are reserved. Where a tier names pools for one NIC at a time, it is asked about each
+/// NIC. A NIC for which it names none keeps its addresses in any pool that serves at all. If the rules yield an error, nothing is refused.
 pub fn refused(
     cluster: &dyn Cluster,
     request: &Request<'_>,
     controller: &TopController,
     entries: &[IPAllocationDetail],
 ) -> Vec<(Arc<str>, IpAddr)> {
-    // What the pod has already, it need not find free.
+    // The addresses that the pod already has need not be free.
     let policy = Policy { capacity_not_filtered: true, ..Policy::hardened() };
     let first = answer(cluster, request, controller, &policy);
     if first.early.is_some() {
@@ -54,7 +53,7 @@ pub fn refused(
 }
 
 impl Asked<'_> {
-    /// Whether a pool holds an address that is not reserved; also if that cannot be read.
+    /// Whether a pool holds an address that is not reserved; also true if the ranges cannot be parsed.
     fn has(&self, pool: &str, version: i64, address: IpAddr) -> bool {
         let Some(pool) = self.cluster.pool(pool) else { return false };
         let set = |texts: &Option<Vec<String>>| -> Option<IpSet> {

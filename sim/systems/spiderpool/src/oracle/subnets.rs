@@ -1,4 +1,4 @@
-//! Tier 1: the pools that were made for a workload from a subnet (A §2.2, §14.8).
+//! Tier 1: the pools that were made from a subnet for a workload (A §2.2, §14.8).
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use ipam_spiderpool::{IPPoolSpec, Policy};
 use super::Asked;
 use super::text::{Item, item, items};
 
-/// What a pod wants of subnets for one NIC: for IPv4 and IPv6, and how many addresses the pool is to have.
+/// The subnets that a pod requests for one NIC, for IPv4 and IPv6, and the number of addresses that the pool is to have.
 struct Wish {
     subnets: [Option<String>; 2],
     size: u64,
 }
 
 impl Asked<'_> {
-    /// The pools of the NIC, by family; or what is wrong.
+    /// The pools of the NIC by family, or the error.
     pub(super) fn of_subnets(&self) -> Result<[Option<Arc<SpiderIPPool>>; 2], &'static str> {
         let settings = self.request.settings;
         if !settings.enable_auto_pool_for_application {
@@ -74,7 +74,7 @@ impl Asked<'_> {
             (None, Some(pods)) => pods,
             (None, None) => return Err("subnet-needs-fixed-number"),
         };
-        // The annotation of one subnet is for whatever NIC asks.
+        // The annotation for a single subnet applies to every NIC.
         let own = wanted.into_iter().find(|(interface, _)| list.is_none() || interface == self.request.nic);
         Ok(Wish { subnets: own.map_or([None, None], |(_, subnets)| subnets), size })
     }
@@ -108,21 +108,21 @@ impl Asked<'_> {
                 _ => Err("subnet-many-auto-pools"),
             };
         }
-        // Nobody else makes such a pool what it should be: the agent has to, and to come again. Once it has, another agent whose pods ask
-        // for another number may have changed it again, and both would wait for ever.
+        // No controller corrects the size of such a pool: the agent has to do so and retry. Once it has, another agent whose pods ask for a
+        // different number may have changed the size again, and both would retry forever.
         let object = self.cluster.subnet(subnet).filter(|object| object.metadata.deletion_timestamp.is_none());
         let is_ready = |pool: &Arc<SpiderIPPool>| {
             (self.request.made || size_of(&pool.spec) == Some(u128::from(size)))
                 && object.as_ref().is_some_and(|object| object.spec.subnet == pool.spec.subnet)
         };
-        // What is its own comes before what a namesake has left.
+        // The workload's own pool takes precedence over one that a namesake left behind.
         let own = found.iter().position(|pool| label(pool, LABEL_OWNER_APPLICATION_UID) == Some(&controller.uid));
         let pool = (!found.is_empty()).then(|| found.swap_remove(own.unwrap_or(0)));
         pool.filter(is_ready).ok_or("subnet-reconcile-failed")
     }
 }
 
-/// How many addresses a pool has.
+/// The number of addresses of a pool.
 fn size_of(spec: &IPPoolSpec) -> Option<u128> {
     let set = |texts: &Option<Vec<String>>| -> Option<IpSet> {
         texts.iter().flatten().map(|text| parse_range(text, spec.ip_version?, &Policy::hardened()).ok()).collect()
@@ -130,15 +130,15 @@ fn size_of(spec: &IPPoolSpec) -> Option<u128> {
     Some(set(&spec.ips)?.difference(&set(&spec.exclude_ips)?).count())
 }
 
-/// Whether a number is so many more than pods, and the number: what stands before the `+` does not matter (A §14.8).
+/// Parses a number of addresses; the flag says whether it is relative to the number of pods. Any text before the `+` is ignored (A §14.8).
 fn ip_number(text: &str) -> Option<(bool, u64)> {
     let (flexible, number) = text.split_once('+').map_or((false, text), |(_, number)| (true, number));
     let number: i64 = if number.contains('+') { return None } else { number.parse().ok()? };
     Some((flexible, u64::try_from(number).ok()?))
 }
 
-/// Whether a pool is labelled with a name. One that is as long as labels can be, or longer, has to stand in the pool as well: in its
-/// affinity, or as that of its owner.
+/// Whether a pool is labelled with a name. A name of the maximum length of a label or longer must also appear in the pool's affinity or
+/// owner references.
 fn is_labelled(pool: &SpiderIPPool, key: &str, name: &str) -> bool {
     if name.len() < 63 {
         return label(pool, key) == Some(name);
@@ -162,7 +162,7 @@ pub(super) fn is_auto(pool: &SpiderIPPool) -> bool {
     label(pool, LABEL_OWNER_APPLICATION_NAME).is_some()
 }
 
-/// Whether an auto pool was made for this workload (A §3 rule 8); one of the core group matches none (A §14.12).
+/// Whether an auto pool was made for this workload (A §3 rule 8); no pool matches a workload of the core group (A §14.12).
 pub(super) fn is_made_for(pool: &SpiderIPPool, controller: &TopController) -> bool {
     let Some((group, version)) = controller.api_version.split_once('/') else { return false };
     let labels = pool.spec.pod_affinity.as_ref().and_then(|affinity| affinity.match_labels.as_ref());

@@ -1,5 +1,5 @@
-//! Annotations as Go reads them (A §14.10): keys match without regard to case, unknown keys are ignored, `null` is nothing, of equal
-//! keys the last counts, and a value of another type is wrong.
+//! Annotations as Go parses them (A §14.10): keys match regardless of case, unknown keys are ignored, `null` counts as absent, the last of
+//! equal keys wins, and a value of another type is an error.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-/// The members of an object in the order in which they are written.
+/// The members of an object, in the order in which they are written.
 #[derive(Default)]
 pub(super) struct Item(Vec<(String, Value)>);
 
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Item {
 }
 
 impl Item {
-    /// The member of this name; `Err` = it is of another type.
+    /// The value of the member with this name. `Err`: it has another type.
     fn member<T: Default>(&self, key: &str, read: impl Fn(&Value) -> Option<T>) -> Result<T, ()> {
         let members = self.0.iter().filter(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_null());
         members.map(|(_, value)| read(value).ok_or(())).try_fold(T::default(), |_, value| value)
@@ -61,33 +61,33 @@ impl Item {
     }
 }
 
-/// A list of texts; `null` in it is an empty text.
+/// A list of texts, in which `null` counts as an empty text.
 pub(super) fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| if value.is_null() { Some(String::new()) } else { value.as_str().map(str::to_owned) };
     value.as_array()?.iter().map(text).collect()
 }
 
-/// A list of objects; `null` is an empty one.
+/// A list of objects; `null` counts as an empty list.
 pub(super) fn items(text: &str) -> Result<Vec<Item>, ()> {
     serde_json::from_str::<Option<Vec<Item>>>(text).map(Option::unwrap_or_default).map_err(drop)
 }
 
-/// The members of one object; `null` has none, and anything else is `Err`.
+/// The members of an object; `null` has none, and anything else is `Err`.
 pub(super) fn item(text: &str) -> Result<Item, ()> {
     serde_json::from_str(text).map_err(drop)
 }
 
-/// The names and patterns of both families for one NIC.
+/// The names and patterns of pools for one NIC, by family.
 pub(super) type Lists = [Vec<String>; 2];
 
-/// Whether the NICs of a pod are known by index (A §2.4).
+/// Whether the pod's annotation identifies NICs by index (A §2.4).
 pub(super) fn is_nameless(pod: &Pod) -> bool {
     let Some(text) = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_IPPOOLS)) else { return false };
     let read = items(text).and_then(|items| items.iter().map(read_item).collect::<Result<Vec<_>, ()>>());
     read.is_ok_and(|items| items.iter().any(|(interface, _)| interface.is_empty()))
 }
 
-/// The interface that an element of an annotation names, and its lists.
+/// The interface that an element of an annotation names, and its lists of pools.
 pub(super) fn read_item(item: &Item) -> Result<(String, Lists), ()> {
     item.is_true("cleangateway")?;
     Ok((item.text("interface")?, [item.texts("ipv4")?, item.texts("ipv6")?]))

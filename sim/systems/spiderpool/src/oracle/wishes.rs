@@ -1,4 +1,4 @@
-//! Which pools are named: the tiers and their wildcards (A §2), families that are off (A §2.5), and the precheck.
+//! The pools that a pod asks for: the tiers and their wildcards (A §2), disabled families (A §2.5), and the precheck.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::answer::{Answer, Candidate, Family, Nic};
 use super::pattern;
 use super::text::{Item, Lists, item, items, read_item, texts};
 
-/// What a tier names for a NIC: for each family the pools of its elements; `None` = it names nothing for it.
+/// The pools that a tier names for a NIC, by family; `None` = it names none for that family.
 struct Wished {
     nic: String,
     families: [Option<Vec<Candidate>>; 2],
 }
 
 impl Asked<'_> {
-    /// The pools that are named, or what is wrong.
+    /// The pools that are named, or the error.
     pub(super) fn wishes(&self) -> Answer {
         if let Some(error) = self.bad_routes() {
             return Answer::failed("none", error);
@@ -44,7 +44,7 @@ impl Asked<'_> {
         routes.iter().any(is_bad).then_some("invalid-route")
     }
 
-    /// A §2.1: the first tier whose trigger fires is used alone.
+    /// The first tier whose trigger fires, which is used alone (A §2.1).
     fn tier(&self) -> (&'static str, Result<Vec<Wished>, &'static str>) {
         let settings = self.request.settings;
         if settings.enable_spider_subnet && (self.annotation(ANNOTATION_SUBNETS).or(self.annotation(ANNOTATION_SUBNET))).is_some() {
@@ -88,7 +88,7 @@ impl Asked<'_> {
     fn of_all_nics(&self, text: &str) -> Result<Vec<Wished>, &'static str> {
         let read = items(text).and_then(|items| items.iter().map(read_item).collect::<Result<Vec<_>, ()>>());
         let items = read.map_err(|()| "malformed-annotation")?;
-        // Patterns come first: a bad one is reported rather than what is wrong with interfaces.
+        // Patterns are checked first: a bad pattern is reported rather than an error in the interfaces.
         let families = items.iter().map(|(_, lists)| self.families(lists)).collect::<Result<Vec<_>, _>>()?;
         let nameless = items.first().ok_or("empty-ippools")?.0.is_empty();
         for (at, (interface, _)) in items.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Asked<'_> {
         Ok(vec![Wished { nic: self.request.nic.to_owned(), families: self.families(lists)? }])
     }
 
-    /// Tier 4; `None` = the namespace is not known. The documents' older keys count where the others are missing (D §0).
+    /// Tier 4; `None` = the namespace is not known. The outdated keys of the documentation are used where the others are missing (D §0).
     fn of_namespace(&self) -> Option<Result<Lists, &'static str>> {
         let namespace = self.cluster.namespace(self.request.pod.metadata.namespace.as_deref().unwrap_or_default())?;
         let keys = [
@@ -138,8 +138,8 @@ impl Asked<'_> {
         Ok([of(4, &lists[0])?, of(6, &lists[1])?])
     }
 
-    /// A §2.3: patterns become the names of pools of the family, in the order of names. What a pattern names again is named once; a
-    /// name that is written twice is there twice.
+    /// Replaces patterns by the names of the matching pools of the family, sorted by name (A §2.3). A pool that is already listed is not
+    /// added again by a pattern; a name that is written twice stays twice.
     fn expand(&self, list: &[String], version: i64) -> Result<Vec<Candidate>, &'static str> {
         let is_pattern = |element: &str| element.contains(['*', '?']) || (element.contains('[') && element.contains(']'));
         let mut known: Option<Vec<Arc<SpiderIPPool>>> = None;
@@ -177,7 +177,7 @@ impl Asked<'_> {
         pools
     }
 
-    /// A §2.5 and the precheck of A §2.3: families that are off are left out, and what is left must name existing pools, each once.
+    /// Applies A §2.5 and the precheck of A §2.3: drops disabled families, and requires that the rest names existing pools, each once.
     fn gate(&self, tier: &'static str, wished: Vec<Wished>) -> Answer {
         let settings = self.request.settings;
         let mut answer = Answer { tier, early: None, nics: Vec::new() };

@@ -1,4 +1,4 @@
-//! The pool's document as commits leave it, and what each of them changed.
+//! The pool's document after each commit, and the changes of each commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use sim_config::time::SimTime;
 
 use super::processes::{Asked, Reads};
 
-/// What stands in the ConfigMap.
+/// The content of the ConfigMap.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) enum State {
     /// No ConfigMap, or none with a document.
     #[default]
     Missing,
-    /// Text that is no document.
+    /// Text that is not a document.
     Unreadable,
-    /// The document that can be read, which need not be well-formed.
+    /// A readable document, which need not be well-formed.
     Document(PoolDocument),
 }
 
 impl State {
-    /// What an object holds. An object that is no ConfigMap holds nothing.
+    /// The content of an object. An object that is not a ConfigMap is `Missing`.
     pub(super) fn of(object: Option<&Obj>) -> Self {
         match text(object).map(|document| document.parse()) {
             None => Self::Missing,
@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// The document, if it can be read.
+    /// The document, if it is readable.
     pub(in super::super) fn document(&self) -> Option<&PoolDocument> {
         match self {
             Self::Document(document) => Some(document),
@@ -41,7 +41,7 @@ impl State {
         }
     }
 
-    /// The document, if it can be read and has records, be it none.
+    /// The document, if it is readable and has a map of records, even an empty one.
     pub(in super::super) fn whole(&self) -> Option<&PoolDocument> {
         self.document().filter(|document| !document.allocated.is_null())
     }
@@ -56,12 +56,12 @@ fn config_map(object: Option<&Obj>) -> Option<&PoolConfigMap> {
     object?.as_any().downcast_ref()
 }
 
-/// The text that is to be a document. An object that is no ConfigMap has none.
+/// The text of the document. An object that is not a ConfigMap has none.
 fn text(object: Option<&Obj>) -> Option<&JsonText<PoolDocument>> {
     config_map(object)?.document()
 }
 
-/// Whether a commit left the text as it was, and it reads differently since: what was written is then not what is read.
+/// Whether a commit kept the text but changed the document that is read from it.
 pub(super) fn reads_differently(before: Option<&Obj>, after: Option<&Obj>) -> bool {
     text(before).zip(text(after)).is_some_and(|(before, after)| says_otherwise(before, after))
 }
@@ -71,16 +71,16 @@ fn says_otherwise<T: TextForm>(before: &JsonText<T>, after: &JsonText<T>) -> boo
     before == after && before.parse() != after.parse()
 }
 
-/// What a ConfigMap holds beside the document, and what a commit did to it.
+/// The data of a ConfigMap beside the document, and its changes by a commit.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Beside {
-    /// Whether there was anything that the pool has not put there.
+    /// Whether there was data that the pool did not put there.
     pub(in super::super) has: bool,
-    /// What differs now, by field.
+    /// The fields that differ now.
     pub(in super::super) changed: Vec<&'static str>,
 }
 
-/// Compares all that is not the document in the ConfigMap before and after a commit. The API server's part of the metadata is not meant.
+/// Compares everything but the document in the ConfigMap before and after a commit, without the API server's part of the metadata.
 pub(super) fn beside(before: Option<&Obj>, after: Option<&Obj>) -> Beside {
     let Some((before, after)) = config_map(before).zip(config_map(after)) else { return Beside::default() };
     let (was, is) = (&before.metadata, &after.metadata);
@@ -103,14 +103,14 @@ pub(super) fn beside(before: Option<&Obj>, after: Option<&Obj>) -> Beside {
     Beside { has, changed: differs.into_iter().filter_map(|(field, differs)| differs.then_some(field)).collect() }
 }
 
-/// A record before and after a commit: at least one is there, and they differ.
+/// A record before and after a commit: at least one of them exists, and they differ.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RecordEdit {
-    /// The key in `allocatedIPs`: an allocation ID, whatever the record says of itself.
+    /// The key in `allocatedIPs`: an allocation ID, whatever the record itself says.
     pub(in super::super) id: Arc<str>,
-    /// The record that the commit found; `None` = it is added.
+    /// The record before the commit; `None` = it is added.
     pub(in super::super) before: Option<Arc<IpAllocation>>,
-    /// The record that the commit left; `None` = it is removed.
+    /// The record after the commit; `None` = it is removed.
     pub(in super::super) after: Option<Arc<IpAllocation>>,
 }
 
@@ -125,18 +125,18 @@ impl RecordEdit {
         self.before.as_ref().filter(|_| self.after.is_none())
     }
 
-    /// The record before, if its address is not recorded under the key any more.
+    /// The record before, if its address is no longer recorded under the key.
     pub(in super::super) fn lost_address(&self) -> Option<&Arc<IpAllocation>> {
         let before = self.before.as_ref()?;
         (self.after.as_ref().map(|after| after.ip.key()) != Some(before.ip.key())).then_some(before)
     }
 }
 
-/// An acknowledged allocation that a document which was made anew does not have.
+/// An acknowledged allocation that a rebuilt document lacks.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Missing {
     pub(in super::super) id: Arc<str>,
-    /// Set = no list of owners may have shown it.
+    /// The excuse, if no list of owners may have shown it.
     pub(in super::super) excuse: Option<&'static str>,
 }
 
@@ -145,51 +145,50 @@ pub(in super::super) struct Missing {
 pub(crate) struct Change {
     /// The process whose request was committed, of the pool or not.
     pub(in super::super) by: ProcessId,
-    /// Whether that is a process of the pool. Others are people and faults.
+    /// Whether that is a process of the pool. Other writers are operators and faults.
     pub(in super::super) by_pool: bool,
-    /// The time of the commit, which is before that of its answer.
+    /// The time of the commit, which precedes that of its answer.
     pub(in super::super) at: SimTime,
-    /// The revision it took.
+    /// The revision of the commit.
     pub(in super::super) revision: u64,
     /// The revision of the state before; 0 = from before the run.
     pub(in super::super) before_revision: u64,
-    /// What the commit before left, or what stood there when the run began.
+    /// The state after the previous commit, or at the beginning of the run.
     pub(in super::super) before: State,
-    /// What is there now.
+    /// The state after the commit.
     pub(in super::super) after: State,
-    /// Whether the document was made anew, because there was none whose records could be kept. Then everything in it counts
-    /// as added.
+    /// Whether the document was rebuilt, because there was none whose records could be kept. Then everything in it counts as added.
     pub(in super::super) anew: bool,
-    /// Whether the text stayed, and reads differently since.
+    /// Whether the text is the same but reads differently now.
     pub(in super::super) reads_differently: bool,
-    /// What became of the rest of the ConfigMap.
+    /// The data beside the document, and its changes.
     pub(in super::super) beside: Beside,
-    /// What a document that the pool made anew lacks of what it had acknowledged; by ID.
+    /// The acknowledged allocations that a document rebuilt by the pool lacks, by ID.
     pub(in super::super) missing: Vec<Missing>,
     /// The records that differ, by key.
     pub(in super::super) records: Vec<RecordEdit>,
-    /// What the list has lost; what moved is not among it.
+    /// The addresses removed from the list, without those that moved.
     pub(in super::super) lost: Vec<Address>,
-    /// What the list has gained; what moved is not among it.
+    /// The addresses added to the list, without those that moved.
     pub(in super::super) gained: Vec<Address>,
-    /// The IDs whose records in a document that the pool made anew say something else than before; by ID.
+    /// The IDs whose records have other contents in a document rebuilt by the pool, by ID.
     pub(in super::super) altered: Vec<Arc<str>>,
-    /// When the writer first asked for what stood there before; `None` = nobody saw that.
+    /// The writer's first request for the previous state; `None` = not observed.
     pub(in super::super) asked: Option<Asked>,
-    /// What the writer had read.
+    /// The writer's last reads.
     pub(in super::super) read: Reads,
 }
 
 impl Change {
-    /// When at the earliest the owners were asked for of a document that is made anew: after a read that found none, within an operation's
-    /// time.
+    /// The earliest time at which the owners for a rebuilt document can have been listed: after a read that found no document, within an
+    /// operation's time.
     pub(super) fn asked_for_owners(&self) -> SimTime {
         const OPERATION: Duration = Duration::from_secs(30);
         let read = self.read.iter().flatten().map(|read| read.from.at).min().unwrap_or(self.at);
         read.max(SimTime::ZERO + self.at.since(SimTime::ZERO).saturating_sub(OPERATION))
     }
 
-    /// Works out what differs. For two versions of one document the cost is that of their edits.
+    /// Computes the differences. For two versions of one document the cost is that of their edits.
     pub(super) fn work_out(&mut self) {
         self.anew = self.before.whole().is_none();
         let Some(after) = self.after.document() else { return };
@@ -228,13 +227,13 @@ impl Change {
         self.gained = gained.cloned().collect();
     }
 
-    /// The document that a process of the pool left, if it is one.
+    /// The document committed by a process of the pool, if there is one.
     pub(in super::super) fn written(&self) -> Option<&PoolDocument> {
         self.after.document().filter(|_| self.by_pool)
     }
 }
 
-/// How often an address is in a document, in any spelling: in the list, in records.
+/// The number of occurrences of an address in a document, in any spelling: in the list, and in records.
 pub(in super::super) fn places(document: &PoolDocument, address: &AddressKey) -> (usize, usize) {
     (document.available.positions(address).count(), document.allocated.of_address(address).count())
 }
@@ -245,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// A document whose decoder forgets the number, as one that does not read a field would.
+    /// A document whose decoder forgets the number, like one that does not read a field.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct Forgetful(u32);
 

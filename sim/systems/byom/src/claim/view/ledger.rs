@@ -1,4 +1,4 @@
-//! The ledger: what each sandbox asked for, was told and gave back (B §7.1).
+//! The ledger of each sandbox: its calls, its address and its release (B §7.1).
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use sim_config::time::SimTime;
 
 use crate::workload::Releaser;
 
-/// Somebody, at some time.
+/// The process and the time of a note or a commit.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Said {
-    /// The process that said it or wrote it.
+    /// The process that noted or wrote it.
     pub(in super::super) by: ProcessId,
     /// The time of its note or its commit.
     pub(in super::super) at: SimTime,
@@ -21,9 +21,9 @@ pub(in super::super) struct Said {
 /// An address that a sandbox was given or told.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Grant {
-    /// The address as the note spells it; what is compared are keys.
+    /// The address as the note spells it; comparisons use keys.
     pub(in super::super) address: Address,
-    /// By whom and when.
+    /// The granting process, and the time.
     pub(in super::super) said: Said,
 }
 
@@ -32,18 +32,18 @@ pub(in super::super) struct Grant {
 pub(in super::super) struct Recorded {
     /// The address of the record.
     pub(in super::super) address: Address,
-    /// The record as the pool made it.
+    /// The record as written by the pool.
     pub(super) record: Arc<IpAllocation>,
-    /// By whom and when.
+    /// The writer and the time of the commit.
     pub(in super::super) said: Said,
     /// The revision of the commit.
     pub(in super::super) revision: u64,
-    /// The version that it left.
+    /// The document's version after the commit.
     pub(in super::super) version: Option<i64>,
 }
 
 impl Recorded {
-    /// Whether another record of the allocation says the same, be it in another spelling. An older version writes no namespace.
+    /// Whether another record of the allocation has the same contents, in any spelling. An older version writes no namespace.
     pub(super) fn says_the_same_as(&self, other: &IpAllocation) -> bool {
         let IpAllocation { allocation_id, ip, node_name, pod_name, pod_namespace, allocated_at } = &*self.record;
         *allocation_id == other.allocation_id
@@ -58,45 +58,45 @@ impl Recorded {
 /// A release that began.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Release {
-    /// Which of the pool's releases it is, as the note of its begin says.
+    /// The kind of release, as noted at its beginning.
     pub(in super::super) way: Releaser,
-    /// Who began it, and when.
+    /// The process that began it, and the time.
     pub(in super::super) said: Said,
 }
 
-/// One sandbox. All of it is about its last life: an ID that asks again after its release begins anew.
+/// One sandbox, in its latest life: an ID that is requested again after its release starts over.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Sandbox {
     /// `NAMESPACE/NAME`, once it runs or ends.
     pub(in super::super) pod: Option<Arc<str>>,
     /// The last call for an address.
     pub(in super::super) asked: Option<Said>,
-    /// Whether that call has no answer yet.
+    /// Whether the last call is still without an answer.
     pub(in super::super) open: bool,
-    /// How often somebody outside had meddled with the document when the last call began.
+    /// The number of outside writes to the document when the last call began.
     pub(in super::super) meddled_at_ask: u64,
-    /// The address that the last call was answered with.
+    /// The address returned by the last call.
     pub(in super::super) allocated: Option<Grant>,
-    /// The address it was told.
+    /// The address that the sandbox was told.
     pub(in super::super) told: Option<Grant>,
     /// Whether the last call was refused.
     pub(in super::super) refused: bool,
-    /// Whether its record was lost when a lost document was made anew, before the sandbox was told anything. That may happen:
-    /// whoever tells sandboxes has to find it out first.
+    /// Whether its record was missing in a rebuilt document before the sandbox was told its address. That is allowed: the loss must be
+    /// noticed before a sandbox is told.
     pub(in super::super) lost_on_the_way: bool,
     /// The UID of the pod that it runs, until it is over.
     pub(in super::super) runs: Option<Arc<str>>,
-    /// When it was over.
+    /// The time at which it was over.
     pub(in super::super) ended: Option<SimTime>,
     /// The first release that began.
     pub(in super::super) release: Option<Release>,
-    /// When a release ended with success.
+    /// The time at which a release ended successfully.
     pub(in super::super) released: Option<SimTime>,
     /// The last commit that made its record.
     pub(in super::super) recorded: Option<Recorded>,
-    /// How often its record was made in the document that there is now, or was last.
+    /// The number of times its record was made in the current or last document.
     pub(in super::super) times_recorded: u32,
-    /// The last commit that removed its record, if that was after it was made.
+    /// The last commit that removed its record, if it came after the record was made.
     pub(in super::super) removed: Option<Recorded>,
 }
 
@@ -112,26 +112,26 @@ impl Sandbox {
     }
 }
 
-/// What befell a record, so that it is not held against the pool.
+/// An event that removed a record from the pool's responsibility.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Hand {
-    /// The excuse of what follows from it.
+    /// The excuse for its consequences.
     pub(in super::super) excuse: &'static str,
-    /// Who wrote, and when.
+    /// The writer and the time.
     pub(in super::super) said: Said,
     /// The revision of the commit.
     pub(in super::super) revision: u64,
 }
 
-/// Every sandbox that a note was about, by allocation ID, and who holds which address: the ground truth of the claims (B §7.1).
+/// All sandboxes that appear in notes, by allocation ID, and the holders of addresses: the ground truth of the claims (B §7.1).
 #[derive(Debug, Default)]
 pub(in super::super) struct Ledger {
     pub(super) sandboxes: FxHashMap<Arc<str>, Sandbox>,
     /// The live sandboxes that were told an address, by address.
     holders: FxHashMap<AddressKey, Vec<Arc<str>>>,
-    /// The IDs whose call for an address is open, by who makes it.
+    /// The IDs with an open call for an address, by calling process.
     pub(super) open: FxHashMap<ProcessId, FxHashSet<Arc<str>>>,
-    /// The IDs whose records somebody outside made, changed or removed, or that no list of owners showed.
+    /// The IDs whose records an outside writer made, changed or removed, or that no list of owners showed.
     pub(super) hands: FxHashMap<Arc<str>, Hand>,
 }
 
@@ -151,42 +151,42 @@ impl Ledger {
         self.calls(process) > 0
     }
 
-    /// How many calls for an address are open at a process.
+    /// The number of open calls for an address at a process.
     pub(in super::super) fn calls(&self, process: ProcessId) -> usize {
         self.open.get(&process).map_or(0, FxHashSet::len)
     }
 
-    /// Since when the oldest call for an address is open at a process.
+    /// The start of the oldest open call for an address at a process.
     pub(in super::super) fn asked_since(&self, process: ProcessId) -> Option<SimTime> {
         self.open.get(&process)?.iter().filter_map(|id| Some(self.get(id)?.asked?.at)).min()
     }
 
-    /// All sandboxes, in no order that means anything.
+    /// All sandboxes, in arbitrary order.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
         self.sandboxes.iter()
     }
 
-    /// The live sandboxes that were told an address.
+    /// The live sandboxes that were told this address.
     pub(in super::super) fn holders(&self, address: &AddressKey) -> &[Arc<str>] {
         self.holders.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// What befell the record of an ID.
+    /// The event that removed the record of an ID from the pool's responsibility.
     pub(in super::super) fn hand(&self, id: &str) -> Option<&Hand> {
         self.hands.get(id)
     }
 
-    /// The excuse of what happens to the records of `ids`, if the pool does not answer for all of them.
+    /// The excuse for changes to the records of `ids`, if the pool is not responsible for all of them.
     pub(in super::super) fn excuse_of<'a>(&self, ids: impl IntoIterator<Item = &'a Arc<str>>) -> Option<&'static str> {
         ids.into_iter().find_map(|id| Some(self.hand(id)?.excuse))
     }
 
-    /// Whether the record of an ID is still the pool's to answer for.
+    /// Whether the pool is still responsible for the record of an ID.
     pub(in super::super) fn is_ours(&self, id: &str) -> bool {
         !self.hands.contains_key(id)
     }
 
-    /// The IDs whose acknowledged address is not the one under which they are recorded in `document`; by ID. Linear.
+    /// The IDs whose acknowledged address differs from their record in `document`, by ID. Linear.
     pub(in super::super) fn missing_from(&self, document: &PoolDocument) -> Vec<Arc<str>> {
         let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
         let acknowledged = self.sandboxes.iter().filter_map(|(id, sandbox)| Some((id, sandbox.acknowledged()?)));
@@ -196,8 +196,8 @@ impl Ledger {
         missing
     }
 
-    /// The IDs whose records nobody of the pool has removed and that `document` does not have at their address, also of those that are
-    /// being released. In no order that means anything. Linear.
+    /// The IDs whose records were not removed by the pool and that `document` lacks at their address, including those being released. In
+    /// arbitrary order. Linear.
     pub(super) fn not_in(&self, document: &PoolDocument) -> Vec<Arc<str>> {
         let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
         let known = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.removed.is_none());
@@ -209,7 +209,7 @@ impl Ledger {
         self.sandboxes.entry(id.clone()).or_default()
     }
 
-    /// A document was made anew.
+    /// Handles a document that was rebuilt.
     pub(super) fn made_anew(&mut self, document: &PoolDocument) {
         let on_the_way = |sandbox: &Sandbox| sandbox.told.is_none() && (sandbox.allocated.is_some() || sandbox.open);
         for (id, sandbox) in &mut self.sandboxes {
@@ -235,7 +235,7 @@ impl Ledger {
         sandbox.meddled_at_ask = meddled;
     }
 
-    /// The call for an address came to an end.
+    /// Handles the end of a call for an address.
     pub(super) fn answered(&mut self, id: &Arc<str>, by: ProcessId, grant: Option<Grant>) {
         if let Some(open) = self.open.get_mut(&by) {
             open.remove(id);
@@ -287,7 +287,7 @@ impl Ledger {
         self.over(id);
     }
 
-    /// A process lost its memory: nobody will answer its calls.
+    /// Handles a process that lost its memory: its calls will not be answered.
     pub(super) fn lost(&mut self, process: ProcessId) {
         for id in self.open.remove(&process).into_iter().flatten() {
             self.of(&id).open = false;

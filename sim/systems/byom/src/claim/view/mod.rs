@@ -1,10 +1,9 @@
-//! What the claims about a pool have in common: its document, the ledger of its sandboxes, its processes and VMs. Each
-//! event is worked out once, and handed on to all of them.
+//! The shared view of the claims about a pool: its document, the ledger of its sandboxes, its processes and VMs. Each event is processed
+//! once, and passed on to all claims.
 //!
-//! A *process of the pool* is one that said [`PoolNote::Configured`]. Whoever else writes the document meddles with it:
-//! what such a write took away or damaged is not held against the pool ([`Ledger::hand`]). A document that was deleted,
-//! made unreadable or robbed of its map of records is another matter: the pool has to make it anew without losing what any
-//! sandbox was told.
+//! A *process of the pool* is one that noted [`PoolNote::Configured`]. All others are outside writers: the pool is not held responsible for
+//! what they remove or damage ([`Ledger::hand`]). A document that was deleted, made unreadable or stripped of its map of records is another
+//! matter: the pool must rebuild it without losing any address that a sandbox was told.
 
 mod document;
 mod ledger;
@@ -40,66 +39,66 @@ pub(super) use owners::Owners;
 pub(super) use processes::Processes;
 pub(super) use vms::Vms;
 
-/// What an event means for a pool.
+/// The meaning of an event for a pool.
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
     /// A write of its ConfigMap took effect.
     Commit(Box<Change>),
     /// A process of the pool has written a ConfigMap in another place.
     Misplaced(ProcessId, &'a ObjectKey),
-    /// A process of the pool asks for its ConfigMap.
+    /// A process of the pool requests its ConfigMap.
     Asks(ProcessId),
-    /// A process of the pool learned how its write of the ConfigMap ended.
+    /// A process of the pool got the outcome of its write of the ConfigMap.
     Wrote(Outcome),
-    /// Somebody said something about it.
+    /// A note about the pool.
     Note(ProcessId, &'a PoolNote),
 }
 
-/// All that claims may know, as of the event that they see.
+/// The state known to claims, as of the event that they handle.
 #[derive(Debug)]
 pub(crate) struct View {
     rt: Rt,
     key: ObjectKey,
     /// The type of its object, once a process of the pool has read it.
     kind: Option<KindId>,
-    /// What stands in the ConfigMap.
+    /// The content of the ConfigMap.
     pub(super) state: State,
     /// The revision of the last commit; 0 = none in this run.
     pub(super) revision: u64,
-    /// How many commits there were, by anybody.
+    /// The number of commits, by any writer.
     pub(super) commits: u64,
-    /// How many of them changed the document from outside.
+    /// The number of commits that changed the document from outside.
     pub(super) meddled: u64,
-    /// How many notes and changes of processes were seen: an order for things that happen at one time.
+    /// The number of notes and changes of processes so far: an order for events at the same time.
     pub(super) moment: u64,
-    /// The time of the last event that was taken in, be it about the pool or not.
+    /// The time of the last event of any kind.
     pub(super) at: SimTime,
     /// The processes that recover.
     recovering: Vec<ProcessId>,
     /// The processes of other pools.
     elsewhere: BTreeSet<ProcessId>,
-    /// What each sandbox asked for, was told and gave back.
+    /// The ledger of sandboxes.
     pub(super) ledger: Ledger,
-    /// All processes that were heard of; those with a configuration are the pool's.
+    /// All known processes; those with a configuration belong to the pool.
     pub(super) processes: Processes,
-    /// Whom each VM serves, and whether it answers.
+    /// The tenant of each VM, and whether it answers.
     pub(super) vms: Vms,
     /// The PeerPods that still have their finalizer.
     pub(super) owners: Owners,
-    /// The pods that are wanted, `NAMESPACE/NAME`, and their UIDs.
+    /// The UIDs of the desired pods, by `NAMESPACE/NAME`.
     pub(super) wanted: BTreeMap<Arc<str>, Arc<str>>,
-    /// Whether pods were ever wanted.
+    /// Whether pods were ever desired.
     pub(super) has_pods: bool,
-    /// What is not waited for.
+    /// The nodes and pods that are not waited for.
     pub(super) out_of_reach: OutOfReach,
-    /// When a fault last began or ended, by which a clock may have been set.
+    /// The time at which a fault that may have set a clock last began or ended.
     fault_changed: Option<SimTime>,
-    /// From when until when a process is of an older version, by name.
+    /// The time spans in which processes are of an older version, by name.
     older: BTreeMap<String, (SimTime, SimTime)>,
 }
 
 impl View {
-    /// Which events it has to see.
+    /// The events that the view needs.
     pub(crate) const INTEREST: Interest = Interest::COMMIT
         .and(Interest::NOTE)
         .and(Interest::REQUEST)
@@ -134,17 +133,17 @@ impl View {
         }
     }
 
-    /// The same of a pool that is elsewhere.
+    /// The same for a pool in another place.
     pub(crate) fn with_place(self, key: ObjectKey) -> Self {
         Self { key, ..self }
     }
 
-    /// The same in a run in which these processes are of an older version from one time until another.
+    /// The same for a run in which these processes are of an older version from one time until another.
     pub(crate) fn with_upgrade(self, older: BTreeMap<String, (SimTime, SimTime)>) -> Self {
         Self { older, ..self }
     }
 
-    /// Takes an event in; `None` = it is not about a pool.
+    /// Processes an event; `None` = it is not about a pool.
     pub(crate) fn see<'a>(&mut self, event: &Event<'a>) -> Option<Seen<'a>> {
         self.at = event.at;
         match event.kind {
@@ -204,12 +203,12 @@ impl View {
         }
     }
 
-    /// Where the pool is.
+    /// The place of the pool.
     pub(super) fn place(&self) -> &ObjectKey {
         &self.key
     }
 
-    /// The name of the host of a process, which is that of a node.
+    /// The name of a process's host, which is that of its node.
     pub(super) fn host(&self, process: ProcessId) -> Arc<str> {
         self.rt.host_name(self.rt.host_of(process))
     }
@@ -220,7 +219,7 @@ impl View {
         EPOCH.as_second() + ahead.saturating_add_unsigned(self.at.as_micros()).div_euclid(1_000_000)
     }
 
-    /// Whether a clock may have been set since a time: a fault began or ended.
+    /// Whether a clock may have been set since `time`: a fault began or ended.
     pub(super) fn clock_may_be_set_since(&self, time: SimTime) -> bool {
         self.fault_changed.is_some_and(|changed| changed >= time)
     }
@@ -282,12 +281,12 @@ impl View {
         change.work_out();
         self.commits += 1;
         for process in self.processes.0.values_mut() {
-            // What is under way can show the new version, what is answered did not.
+            // Requests under way may return the new version; those already answered did not.
             process.asked = process.asked.filter(|_| process.reads.is_some()).map(|[_, last]| [last, last]);
         }
         for recovering in &self.recovering {
             if let Some(recovery) = &mut self.processes.of(*recovering).recovery {
-                // A recovery writes only the list, unless it makes the document anew.
+                // A recovery writes only the list, unless it rebuilds the document.
                 recovery.disturbed |= by != *recovering || !(change.anew || change.records.is_empty());
             }
         }
@@ -299,8 +298,8 @@ impl View {
         change
     }
 
-    /// What a document that `change` makes anew lacks. For what no list of owners may have shown the pool does not answer until it is
-    /// recorded again: the VM still serves whom it served.
+    /// The acknowledged allocations that a document rebuilt by `change` lacks. The pool is not responsible for those that no list of owners
+    /// may have shown, until they are recorded again: the VM still serves its old allocation.
     fn take_missing(&mut self, change: &Change, document: &PoolDocument) -> Vec<Missing> {
         let said = Said { by: change.by, at: change.at };
         let missing = self.ledger.missing_from(document);
@@ -313,7 +312,7 @@ impl View {
         missing.into_iter().map(|id| Missing { excuse: excuse(&id), id }).collect()
     }
 
-    /// Whether a process acknowledged an allocation itself, and has not started anew since.
+    /// Whether a process acknowledged an allocation itself, and has not restarted since.
     fn knows_by_itself(&self, process: ProcessId, id: &str) -> bool {
         let grant = self.ledger.get(id).and_then(Sandbox::acknowledged).filter(|grant| grant.said.by == process);
         grant.is_some_and(|grant| self.processes.get(process).is_none_or(|process| process.started <= Some(grant.said.at)))
@@ -351,7 +350,8 @@ impl View {
                 sandbox.lost_on_the_way = false;
             } else if let Some(record) = edit.removed() {
                 sandbox.removed = Some(recorded(record));
-                // The sandbox serves on without a record, for which nobody answers until it is over, whoever is asked meanwhile.
+                // The sandbox continues without a record. The pool is not responsible for it until it is over, whatever is requested
+                // meanwhile.
                 if by_older && sandbox.acknowledged().is_some() {
                     let hand = Hand { excuse: OLDER_VERSION.name, said, revision: change.revision };
                     self.ledger.hands.entry(edit.id.clone()).or_insert(hand);
@@ -434,11 +434,11 @@ impl View {
         }
     }
 
-    /// A record that went away by somebody outside before its call was answered is not the pool's to answer for.
+    /// Ends the pool's responsibility for a record that an outside writer removed before its call was answered.
     fn disown(&mut self, id: &Arc<str>, address: &AddressKey, said: Said) {
         let untouched = |sandbox: &Sandbox| sandbox.removed.is_none() && !sandbox.lost_on_the_way;
         let meddled = self.ledger.get(id).is_some_and(|sandbox| self.meddled > sandbox.meddled_at_ask && untouched(sandbox));
-        // Whether a document that is lost now is made anew without it is seen then.
+        // Nothing to do while the document is lost: whether it is rebuilt without the record is judged then.
         let Some(document) = self.state.whole() else { return };
         if meddled && document.allocated.get(id).is_none_or(|record| record.ip.key() != address) {
             self.ledger.hands.insert(id.clone(), Hand { excuse: BY_HAND, said, revision: self.revision });

@@ -10,29 +10,29 @@ use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 
-/// What a PeerPod stands for.
+/// The subject of a PeerPod.
 #[derive(Debug, PartialEq, Eq)]
 enum Owner {
     /// The allocation that it names.
     Allocation(Arc<str>),
-    /// Upstream it names only the VM.
+    /// The VM, for upstream's PeerPods, which name nothing else.
     Vm(AddressKey),
 }
 
-/// A PeerPod whose last change a watch cache does not have.
+/// A PeerPod whose last change is missing in a watch cache.
 #[derive(Debug)]
 struct Missed {
     server: ProcessId,
     key: ObjectKey,
-    /// When exact lists show it: it has changed again, its cache has begun anew, or at the latest its server asks etcd instead.
+    /// The time at which exact lists show it again: it has changed, its cache was refilled, or at the latest its server asks etcd instead.
     until: SimTime,
 }
 
-/// All PeerPods that have their finalizer, and which of them some watch cache does not show as they are.
+/// All PeerPods that have their finalizer, and those of them that some watch cache does not show correctly.
 #[derive(Debug, Default)]
 pub(in super::super) struct Owners {
     owners: FxHashMap<ObjectKey, Owner>,
-    /// Of these, those that are being deleted.
+    /// The PeerPods that are being deleted.
     deleted: FxHashSet<ObjectKey>,
     /// Whether exact lists come from snapshots of watch caches; otherwise they ask etcd, and lack nothing.
     snapshots: bool,
@@ -42,12 +42,12 @@ pub(in super::super) struct Owners {
 }
 
 impl Owners {
-    /// None yet. `snapshots`: whether exact lists come from snapshots of watch caches.
+    /// An empty set. `snapshots`: whether exact lists come from snapshots of watch caches.
     pub(super) fn new(snapshots: bool) -> Self {
         Self { snapshots, ..Self::default() }
     }
 
-    /// Whether one of them stands for a record. One that is being deleted does only with `deleted`. Linear.
+    /// Whether a PeerPod covers a record. One that is being deleted does only with `deleted`. Linear.
     pub(in super::super) fn cover(&self, record: &IpAllocation, deleted: bool) -> bool {
         self.owners.iter().filter(|(key, _)| deleted || !self.deleted.contains(*key)).any(|(_, owner)| match owner {
             Owner::Allocation(id) => *id == record.allocation_id,
@@ -55,7 +55,8 @@ impl Owners {
         })
     }
 
-    /// The allocations whose PeerPods a list may lack that was asked for since `since`, as a watch cache has lost their last change (K182).
+    /// The allocations whose PeerPods may be missing in a list requested since `since`, because a watch cache has lost their last change
+    /// (K182).
     pub(super) fn unlisted(&self, since: SimTime) -> impl Iterator<Item = &Arc<str>> {
         let at_the_time = self.missed.iter().filter(move |missed| since <= missed.until);
         at_the_time.filter_map(|missed| match self.owners.get(&missed.key)? {
@@ -82,14 +83,14 @@ impl Owners {
         }
     }
 
-    /// A watch cache has lost the last change of an object.
+    /// Notes that a watch cache has lost the last change of an object.
     pub(super) fn lost(&mut self, server: ProcessId, kind: KindId, key: &ObjectKey, at: SimTime) {
         if self.snapshots && self.kind == Some(kind) {
             self.missed.push(Missed { server, key: key.clone(), until: at + CACHE_COMPARED_AFTER });
         }
     }
 
-    /// A watch cache has everything again.
+    /// Notes that a watch cache is complete again.
     pub(super) fn relisted(&mut self, server: ProcessId, kind: KindId, at: SimTime) {
         if self.kind == Some(kind) {
             self.not_missed_since(at, |missed| missed.server == server);

@@ -1,4 +1,4 @@
-//! The processes of the pool: what they are configured with, and what they have read.
+//! The processes of the pool: their configurations and their reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use kube_sim::rt::ProcessId;
 use kube_sim::trace::Outcome;
 use sim_config::time::SimTime;
 
-/// A version of the pool as somebody can have seen it.
+/// A version of the pool that a request can have seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Sight {
     /// The time of the request or the answer.
@@ -30,10 +30,10 @@ pub(in super::super) struct Read {
     pub(in super::super) to: Sight,
 }
 
-/// A question for the document.
+/// A request for the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Asked {
-    /// When the request was sent.
+    /// The time at which the request was sent.
     pub(in super::super) at: SimTime,
     /// The clock of the process then, in whole seconds since 1970.
     pub(in super::super) clock: i64,
@@ -42,41 +42,42 @@ pub(in super::super) struct Asked {
 /// The last reads of a process, the latest first: upstream decides on one of them and takes the resourceVersion of another.
 pub(in super::super) type Reads = [Option<Read>; 3];
 
-/// What a process makes of its setting.
+/// A process's reading of its setting.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Configuration {
     /// `VM_POOL_IPS` as it was set when the process started.
     pub(in super::super) setting: Arc<str>,
-    /// The addresses that the process makes of the setting, in its order (B §4.4).
+    /// The addresses that the process derives from the setting, in its order (B §4.4).
     pub(in super::super) config: PoolConfig,
 }
 
 /// A recovery under way.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Recovery {
-    /// Whether meanwhile somebody else has written, or another task of the process.
+    /// Whether another writer, or another task of the process, has written meanwhile.
     pub(in super::super) disturbed: bool,
-    /// When the process said that it begins.
+    /// The time at which the process noted its beginning.
     pub(in super::super) at: SimTime,
-    /// The moment at which it began, counted in notes and changes of processes.
+    /// The moment of its beginning, counted in notes and changes of processes.
     pub(in super::super) began: u64,
 }
 
-/// What a process does after its requests about the pool were refused.
+/// A process's requests about the pool after refusals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Insistence {
     asked: Option<SimTime>,
     refused: Option<SimTime>,
-    /// How often in a row it asked again at once after it had been refused soon.
+    /// The number of consecutive requests that immediately followed an early refusal.
     pub(in super::super) at_once: u32,
-    /// How often it was told that a request is of no use, since one of its operations last began or ended.
+    /// The number of requests rejected as hopeless since one of its operations last began or ended.
     pub(in super::super) verdicts: u32,
 }
 
 impl Insistence {
-    /// What is no sleep between two tries. One of full jitter may be so short, but not often in a row.
+    /// The longest gap between two attempts that does not count as a sleep. A sleep with full jitter may be as short, but not often in a
+    /// row.
     const AT_ONCE: Duration = Duration::from_millis(1);
-    /// A try that takes longer before it is refused is pause enough for whoever waits for it.
+    /// The duration of a refused attempt from which it counts as a pause by itself.
     const SOON: Duration = Duration::from_secs(1);
 
     pub(super) fn refused(&mut self, at: SimTime, outcome: Outcome) {
@@ -96,45 +97,45 @@ impl Insistence {
     }
 }
 
-/// What is known of a process.
+/// The known state of a process.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Process {
     /// Its last configuration; set = it is a process of the pool.
     pub(in super::super) configuration: Option<Configuration>,
-    /// Whether it runs with it.
+    /// Whether it runs with this configuration.
     pub(in super::super) runs: bool,
     /// Its last reads that were answered, the latest first.
     pub(in super::super) read: Reads,
     /// Its last read that was sent.
     pub(super) reads: Option<Sight>,
-    /// When it first asked for the version that stands now, as far as its answer can have shown that, and when it asked last.
+    /// Its first request for the current version, as far as the answer can have shown that, and its last request.
     pub(super) asked: Option<[Asked; 2]>,
-    /// How it takes refusals.
+    /// Its reaction to refusals.
     pub(in super::super) insistence: Insistence,
-    /// When a request about the pool last failed for it, other than by a race.
+    /// The time at which one of its requests about the pool last failed, other than by a race.
     pub(in super::super) failed: Option<SimTime>,
-    /// When a write of the pool by it last came second.
+    /// The time at which one of its writes of the pool last lost a race.
     pub(in super::super) raced: Option<SimTime>,
-    /// When it last started.
+    /// The time of its last start.
     pub(in super::super) started: Option<SimTime>,
-    /// Whether it stands still.
+    /// Whether it is paused.
     pub(in super::super) paused: bool,
-    /// When it last went on after a pause.
+    /// The time at which it last resumed after a pause.
     pub(in super::super) resumed: Option<SimTime>,
-    /// The recovery that it is about, or was last.
+    /// Its current or last recovery.
     pub(in super::super) recovery: Option<Recovery>,
     /// Whether that recovery is still under way.
     pub(in super::super) recovers: bool,
-    /// When it lost its memory, counted in notes and changes of processes.
+    /// The moment at which it lost its memory, counted in notes and changes of processes.
     pub(in super::super) ended: u64,
 }
 
-/// All that were heard of.
+/// All processes known so far.
 #[derive(Debug, Default)]
 pub(in super::super) struct Processes(pub(super) BTreeMap<ProcessId, Process>);
 
 impl Processes {
-    /// What is known of one.
+    /// The known state of a process.
     pub(in super::super) fn get(&self, process: ProcessId) -> Option<&Process> {
         self.0.get(&process)
     }
@@ -144,7 +145,7 @@ impl Processes {
         self.configuration(process).is_some()
     }
 
-    /// What it is or was last configured with.
+    /// Its current or last configuration.
     pub(in super::super) fn configuration(&self, process: ProcessId) -> Option<&Configuration> {
         self.get(process)?.configuration.as_ref()
     }
@@ -154,7 +155,7 @@ impl Processes {
         self.0.iter().filter(|(_, process)| process.runs).filter_map(|(id, process)| Some((*id, process.configuration.as_ref()?)))
     }
 
-    /// The processes of the pool that do not run any more.
+    /// The processes of the pool that have ended.
     pub(in super::super) fn ended(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
         self.0.iter().filter(|(_, process)| !process.runs && process.configuration.is_some()).map(|(id, process)| (*id, process))
     }

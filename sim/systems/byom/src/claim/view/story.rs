@@ -1,4 +1,4 @@
-//! Sentences about what was seen. Made only when a claim is violated.
+//! Sentences about past events, made only when a claim is violated.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl View {
         format!("by {} at {}", self.name(said.by), said.at)
     }
 
-    /// Who wrote what over what, and what it had read.
+    /// A description of a write: the writer, the old and the new state, and the writer's reads.
     pub(in super::super) fn story_of_write(&self, change: &Change) -> String {
         let reads: Vec<String> = change.read.iter().rev().flatten().map(story_of_read).collect();
         let read = if reads.is_empty() { "had not read the pool".to_owned() } else { format!("had read {}", reads.join(", then ")) };
@@ -46,7 +46,7 @@ impl View {
         format!("{} {read}, and wrote {what} over {over}, as revision {} ({})", self.name(change.by), change.revision, change.at)
     }
 
-    /// What is known of a sandbox, in the order of its life.
+    /// The known life of a sandbox, in order.
     pub(in super::super) fn story_of(&self, id: &str) -> String {
         let mut parts = Vec::new();
         if let Some(sandbox) = self.ledger.get(id) {

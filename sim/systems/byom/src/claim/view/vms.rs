@@ -1,4 +1,4 @@
-//! The VMs, as they say.
+//! The VMs, according to their notes.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use sim_config::time::SimTime;
 
 use crate::workload::VmChange;
 
-/// What is known of a VM.
+/// The known state of a VM.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Vm {
-    /// Whose user data it has taken since its last boot, and when.
+    /// The allocation whose user data it has taken since its last boot, and the time.
     pub(in super::super) tenant: Option<(Arc<str>, SimTime)>,
-    /// Since when it is about to boot.
+    /// The time since which it is about to boot.
     pub(in super::super) going_down: Option<SimTime>,
     /// Whether it does not answer.
     pub(in super::super) broken: bool,
 }
 
-/// The VMs that were heard of, by address.
+/// The known VMs, by address.
 #[derive(Debug, Default)]
 pub(in super::super) struct Vms(FxHashMap<AddressKey, Vm>);
 
 impl Vms {
-    /// What is known of one.
+    /// The known state of a VM.
     pub(in super::super) fn get(&self, address: &AddressKey) -> Option<&Vm> {
         self.0.get(address)
     }

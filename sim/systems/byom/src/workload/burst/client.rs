@@ -1,4 +1,4 @@
-//! The client of an adaptor that needs a moment between an answer and its next request.
+//! The client of an adaptor that takes a moment between an answer and its next request.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,10 +17,9 @@ use sim_config::time::SimTime;
 
 use crate::workload::pods::machines::REBOOT_TIMEOUT;
 
-/// When the process last learned something.
+/// The time of a process's last answer.
 ///
-/// What it does at that very moment follows from what it learned, and takes the time that it needs to think. After a sleep
-/// of its own it knows what to do.
+/// A request at that very moment depends on the answer, and takes thinking time. After a sleep the process already knows its next request.
 #[derive(Clone)]
 pub(super) struct Learned {
     rt: Rt,
@@ -28,7 +27,7 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// For a process that has learned nothing yet, and so does not think before its first request.
+    /// For a process that has no answer yet, and so does not think before its first request.
     pub(super) fn nothing(rt: &Rt) -> Self {
         Self { rt: rt.clone(), at: Arc::new(AtomicU64::new(SimTime::NEVER.as_micros())) }
     }
@@ -76,7 +75,7 @@ impl<C: Client> Client for Thinking<C> {
     }
 }
 
-/// VMs that answer or do not, and never serve a pod.
+/// VMs that answer or not, and never serve a pod.
 #[derive(Clone)]
 pub(super) struct Dialed {
     pub(super) env: SimEnv,
@@ -87,7 +86,7 @@ pub(super) struct Dialed {
 }
 
 impl VmAccess for Dialed {
-    /// A dead VM is silent.
+    /// A dead VM does not answer.
     async fn probe(&self, address: &Address, timeout: Duration) -> Result<(), VmError> {
         let takes = self.dial.sample(self.choices.lock().unit());
         let dead = self.dead.iter().any(|dead| dead.key() == address.key());
@@ -101,7 +100,7 @@ impl VmAccess for Dialed {
         unreachable!("a burst allocates and releases, and starts nothing in a VM")
     }
 
-    /// No VM has user data, so each that answers is clean.
+    /// No VM has user data, so every VM that answers is clean.
     async fn reboot(&self, address: &Address, _: Option<&str>) -> Result<Reboot, VmError> {
         self.probe(address, REBOOT_TIMEOUT).await.map(|()| Reboot::Clean)
     }

@@ -1,4 +1,4 @@
-//! A burst of which values may be open.
+//! A burst with values that may be open.
 
 use kube_sim::net::Delay;
 use schemars::JsonSchema;
@@ -18,52 +18,52 @@ use crate::workload::pods::{Edit, EditState, OPERATOR};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BurstDraft {
-    /// How many adaptors, each on a host of its own.
+    /// The number of adaptors, each on its own host.
     pub instances: Choice<u32>,
-    /// How many allocations each of them makes.
+    /// The number of allocations that each adaptor makes.
     pub allocations: Choice<u32>,
-    /// How many addresses the pool has for each allocation, besides those that are taken.
+    /// The number of addresses in the pool for each allocation, besides those that are taken.
     pub addresses_per_allocation: Choice<u32>,
-    /// How many addresses the pool has in total, instead of so many for each allocation.
+    /// The total number of addresses in the pool, instead of a number for each allocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Choice<u32>>,
-    /// How many addresses have a record at the beginning.
+    /// The number of addresses with a record at the beginning.
     pub taken: Choice<u32>,
-    /// How many of the others belong to a VM that does not answer.
+    /// The number of the other addresses whose VM does not answer.
     pub dead: Choice<u32>,
-    /// Each allocation begins at a moment that is uniform between the beginning and this; 0 = all at once.
+    /// The bound of the allocations' start times: each begins at a moment that is uniform between the beginning and this; 0 = all at once.
     pub spread: Choice<Span>,
-    /// How many allocations are asked for a second time under the same ID.
+    /// The share of allocations that are repeated under the same ID.
     pub again: Probability,
-    /// How long after the answer; 0 = at once.
+    /// The time from the answer to the repetition; 0 = at once.
     pub again_after: Choice<Span>,
-    /// How often an operator edits the ConfigMap by hand, while the bursts last.
+    /// The number of manual edits of the ConfigMap by an operator during the bursts.
     pub edits: Choice<u32>,
-    /// What they do to the ConfigMap each time.
+    /// The change that each edit makes to the ConfigMap.
     pub edit: Choice<Edit>,
-    /// How a write that met a conflict is tried again.
+    /// The retry policy of a write that failed with a conflict.
     pub retry: Choice<RetryName>,
-    /// How many requests an adaptor may make.
+    /// The limit on the rate of an adaptor's requests.
     pub throttle: Choice<Throttle>,
-    /// Whether a VM is tried before it is handed out.
+    /// Whether a VM is probed before it is handed out.
     pub probes: Choice<bool>,
-    /// How long it takes to connect to a VM that answers.
+    /// The time to connect to a VM that answers.
     pub dial: Delay,
-    /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
+    /// The time that an adaptor needs between an answer and the next request. None after a sleep.
     pub think: Choice<Span>,
-    /// How a write that met a conflict is tried again, in numbers, in place of `retry`.
+    /// The retry policy of a write that failed with a conflict, in numbers, in place of `retry`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffPlan>,
-    /// Over how many ConfigMaps addresses and adaptors are spread, in turn. Claims judge the first.
+    /// The number of ConfigMaps over which addresses and adaptors are spread, in turn. Claims judge the first.
     #[serde(skip_serializing_if = "is_one")]
     pub pools: u32,
-    /// What an adaptor holds while it reads and writes the pool.
+    /// The lock that an adaptor holds while it reads and writes the pool.
     #[serde(skip_serializing_if = "Lock::is_none")]
     pub lock: Lock,
-    /// Each allocation is the first of a loop: allocate, hold, release, again. Unset = its address is kept.
+    /// Each allocation is the first of a loop: allocate, hold, release, repeat. Unset = its address is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
-    /// Whether there is no ConfigMap at the beginning: the first allocation of all makes it.
+    /// Whether there is no ConfigMap at the beginning: the very first allocation creates it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
 }

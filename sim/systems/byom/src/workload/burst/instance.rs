@@ -24,16 +24,16 @@ use crate::Operation;
 use crate::coverage;
 use crate::workload::{Failure, PoolNote, policy_of};
 
-/// How long a call waits for the lock: as long as an operation on the pool may take.
+/// The time that a call waits for the lock: that of an operation on the pool.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type Client = Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>;
 type Pool = VmPool<Client, SimEnv, Dialed, NoOwners>;
 
-/// For which pod, under which allocation IDs, one after the other, and how long after the answer it is asked for again.
+/// The pod, its allocation IDs, to be used one after the other, and the time from the answer to the repetition, if there is one.
 type Turn = (PodName, Arc<[Arc<str>]>, Option<Duration>);
 
-/// What all adaptors of a burst have in common.
+/// The common state of all adaptors of a burst.
 struct Burst {
     plan: BurstPlan,
     seed: u64,
@@ -50,7 +50,7 @@ pub(super) fn install(cluster: &Arc<Cluster>, run: &RunContext<'_>, burst: &Burs
         let Operation::Allocate(Allocate { pod, again, after }) = op.kind.own() else { continue };
         let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
         let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
-        // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
+        // The sandbox of a pod on an adaptor does not depend on the rest of the plan.
         let sandbox = hash_text(&format!("{}/{}/{pod}", run.seed, op.common.actor));
         let rounds = burst.closed_loop.map_or(1, |rounds| rounds.times);
         let sandbox_of = |round: u32| if round == 0 { sandbox.clone() } else { hash_text(&format!("{sandbox}/{round}")) };
@@ -82,12 +82,12 @@ struct Instance {
     env: SimEnv,
     pool: Pool,
     lock: Option<LeaseLock<Client, SimEnv>>,
-    /// Whether it goes round and round, and how long it holds an address then.
+    /// The loop of allocations, if there is one, and the time for which it holds an address.
     rounds: Option<ClosedLoop>,
 }
 
 impl Instance {
-    /// The adaptor with this number: adaptors have the pools in turn.
+    /// The adaptor with this number: the pools are assigned to adaptors in turn.
     fn new(life: Life, number: u32, burst: &Burst) -> Self {
         let plan = &burst.plan;
         let of_pool = number as usize % burst.initial.len();
@@ -130,10 +130,10 @@ impl Instance {
         self.life.note(&what);
     }
 
-    /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.
+    /// Begins each turn at its time, even if earlier ones are not over: a node starts pods concurrently.
     async fn work(&self, turns: &Turns<Turn>) {
         while let Some((pod, ids, again)) = turns.next(&self.life.cluster.rt).await {
-            // What has begun when the adaptor crashes is over: its caller was told so.
+            // Turns that had begun when the adaptor crashed are over: the caller was told so.
             if turns.end() {
                 return self.take(&ids, &pod, again).await;
             }
@@ -142,7 +142,7 @@ impl Instance {
         }
     }
 
-    /// Asks for an address, and if it is to, a second time.
+    /// Requests an address, and if so planned, repeats the request.
     async fn take(&self, ids: &[Arc<str>], pod: &PodName, again: Option<Duration>) {
         let Some(id) = ids.first() else { return };
         if let Some(ClosedLoop { hold, .. }) = self.rounds {
@@ -206,7 +206,7 @@ impl Instance {
                 }
             }
         }
-        // Whoever was told its answer does not wait for this.
+        // Callers that were told their answer do not wait for this.
         if let (Some(lock), Some(held)) = (&self.lock, held) {
             lock.give_back(held).await;
         }

@@ -1,4 +1,4 @@
-//! Many adaptors allocate from one pool, and nothing else happens: the question of capacity (B §8).
+//! Many adaptors allocate from one pool, and nothing else happens: a test of capacity (B §8).
 //!
 //! ```text
 //!  adaptor-0    ── GET ── PUT ── 200
@@ -6,9 +6,8 @@
 //!     …
 //!  adaptor-63   ── GET ──── PUT ── 409 ── sleep ── GET ── …
 //! ```
-//! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_byom::VmPool) directly, the pool's
-//! document exists at the beginning unless it is `absent`, and what is allocated is released only in a [`ClosedLoop`]. People may edit the
-//! document by hand.
+//! There are no pods, no kubelets and no PeerPods: each adaptor uses its [`VmPool`](ipam_byom::VmPool) directly, the pool's document exists
+//! at the beginning unless it is `absent`, and allocations are released only in a [`ClosedLoop`]. Operators may edit the document by hand.
 
 mod client;
 mod draft;
@@ -41,70 +40,70 @@ use crate::Operation;
 
 pub use draft::BurstDraft;
 
-/// The most addresses of a pool: more than its document could ever record (B §1.2).
+/// The maximum number of addresses in a pool: more than its document could ever record (B §1.2).
 pub const ADDRESSES_MAX: u32 = 1 << 17;
 
 /// The adaptors of a plan and their pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstPlan {
-    /// How many adaptors, each on a host of its own.
+    /// The number of adaptors, each on its own host.
     pub instances: u32,
-    /// How many addresses the pool has.
+    /// The number of addresses in the pool.
     pub addresses: u32,
-    /// How many of them have a record at the beginning: the first ones.
+    /// The number of addresses with a record at the beginning: the first ones.
     #[serde(default)]
     pub taken: u32,
-    /// How many of the others belong to a VM that does not answer: the first ones.
+    /// The number of the other addresses whose VM does not answer: the first ones.
     #[serde(default)]
     pub dead: u32,
-    /// How a write that met a conflict is tried again.
+    /// The retry policy of a write that failed with a conflict.
     #[serde(default)]
     pub retry: RetryName,
-    /// How many requests an adaptor may make.
+    /// The limit on the rate of an adaptor's requests.
     #[serde(default)]
     pub throttle: Throttle,
-    /// Whether a VM is tried before it is handed out.
+    /// Whether a VM is probed before it is handed out.
     #[serde(default)]
     pub probes: bool,
-    /// How long it takes to connect to a VM that answers.
+    /// The time to connect to a VM that answers.
     #[serde(default = "dial")]
     pub dial: Delay,
-    /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
+    /// The time that an adaptor needs between an answer and the next request. None after a sleep.
     #[serde(default = "think")]
     pub think: Span,
     /// Whether operators edit the ConfigMap by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
-    /// How a write that met a conflict is tried again, in numbers, in place of `retry`.
+    /// The retry policy of a write that failed with a conflict, in numbers, in place of `retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffPlan>,
-    /// Over how many ConfigMaps addresses and adaptors are spread, in turn. Claims judge the first.
+    /// The number of ConfigMaps over which addresses and adaptors are spread, in turn. Claims judge the first.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pools: u32,
-    /// What an adaptor holds while it reads and writes the pool.
+    /// The lock that an adaptor holds while it reads and writes the pool.
     #[serde(default, skip_serializing_if = "Lock::is_none")]
     pub lock: Lock,
     /// Each allocation is the first of a loop. Unset = its address is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
-    /// Whether there is no ConfigMap at the beginning: the first allocation of all makes it.
+    /// Whether there is no ConfigMap at the beginning: the very first allocation creates it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
 }
 
-/// An adaptor allocates, holds, releases, and begins again: the next call comes when the one before is over.
+/// An adaptor allocates, holds, releases, and repeats: the next call comes when the previous one is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// How often, from 1. A call that is refused counts, and the next one follows at once.
+    /// The number of rounds, from 1. A call that is refused counts, and the next one follows at once.
     pub times: u32,
-    /// How long an address is held before it is released. Unset = it is kept, and the next call follows at once.
+    /// The time for which an address is held before it is released. Unset = it is kept, and the next call follows at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
 }
 
-/// The most rounds of a loop.
+/// The maximum number of rounds of a loop.
 const TIMES_MAX: u32 = 10_000;
 
 impl ClosedLoop {
@@ -125,7 +124,7 @@ fn is_one(number: &u32) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lock {
-    /// None: writes are guarded by the version alone.
+    /// None: writes are guarded only by the version.
     #[default]
     None,
     /// A Lease for each pool.
@@ -138,21 +137,21 @@ impl Lock {
     }
 }
 
-/// d of B §8.1, with the spread of the other delays.
+/// The latency d of B §8.1, with the spread of the other delays.
 fn dial() -> Delay {
     Delay::Uniform { low: Span::micros(1_600), high: Span::micros(2_400) }
 }
 
-/// t of B §8.1.
+/// The thinking time t of B §8.1.
 fn think() -> Span {
     Span::micros(500)
 }
 
-/// A way to try a write again, by name.
+/// A retry policy, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetryName {
-    /// What goes with the policy: patient, or with the deviation `byom-four-attempts` client-go's `DefaultBackoff`.
+    /// The retry policy of the adaptor's own policy: patient, or client-go's `DefaultBackoff` with the mutation `byom-four-attempts`.
     #[default]
     Own,
     /// client-go's `DefaultBackoff`: 4 attempts, 10 ms times 5, 10 % jitter.
@@ -161,14 +160,14 @@ pub enum RetryName {
     DefaultRetry,
     /// 12 attempts with full jitter up to 500 ms.
     Twelve,
-    /// Full jitter up to 500 ms for as long as the operation has time.
+    /// Full jitter up to 500 ms with no limit but the operation's time.
     Patient,
 }
 
 impl Open for RetryName {}
 
 impl RetryName {
-    /// What it stands for.
+    /// The retry policy with this name.
     pub fn retry(self, policy: &Policy) -> Retry {
         let preset = |backoff: Backoff| Retry::Backoff(backoff);
         match self {
@@ -181,11 +180,11 @@ impl RetryName {
     }
 }
 
-/// A limit on the client side, by name (K §4.4).
+/// A client-side rate limit, by name (K §4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Throttle {
-    /// An adaptor sends its requests whenever it has them: nothing on its side limits their rate.
+    /// An adaptor sends its requests at once: nothing on its side limits their rate.
     #[default]
     None,
     /// client-go's default: 5 requests a second after a burst of 10.
@@ -206,21 +205,21 @@ impl Throttle {
     }
 }
 
-/// An allocation that an adaptor is to make.
+/// An allocation that an adaptor makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Allocate {
-    /// For which pod, in namespace `default`.
+    /// The name of the pod, in namespace `default`.
     pub pod: String,
-    /// Whether it asks a second time under the same ID, once it has an address: the answer must be the same (B I7).
+    /// Whether it repeats the request under the same ID, once it has an address: the answer must be the same (B I7).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// How long after the first answer it asks again; at once if absent.
+    /// The time from the first answer to the repetition; at once if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Span>,
 }
 
-/// Where the document of the pool with this number is kept; that of the first is [`pool_key`].
+/// The place of the document of the pool with this number; that of the first is [`pool_key`].
 pub fn key_of_pool(number: u32) -> ObjectKey {
     let first = pool_key();
     match (number, first.namespace()) {
@@ -230,7 +229,7 @@ pub fn key_of_pool(number: u32) -> ObjectKey {
 }
 
 impl BurstPlan {
-    /// Where the documents of its pools are kept.
+    /// The places of the documents of its pools.
     pub fn pool_keys(&self) -> Vec<ObjectKey> {
         (0..self.pools.max(1)).map(key_of_pool).collect()
     }
@@ -278,7 +277,7 @@ impl Work for BurstPlan {
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
         let mut all = without_idle(self.instances, ops, adaptor_name, |instances| BurstPlan { instances, ..self.clone() }.into());
         let wanted = ops.iter().filter(|op| matches!(op.kind.own(), Operation::Allocate(_))).count() as u32;
-        // An address for each operation stays: an exhausted pool would be another failure.
+        // One address for each operation stays: an exhausted pool would be another failure.
         let free = self.addresses.saturating_sub(self.taken + self.dead);
         let fewer = |addresses: u32| BurstPlan { addresses: addresses.min(self.addresses), ..self.clone() };
         for simpler in [
@@ -310,10 +309,10 @@ impl Work for BurstPlan {
     }
 }
 
-/// The most pools of a plan.
+/// The maximum number of pools in a plan.
 const POOLS_MAX: u32 = 64;
 
-/// How long a process that panicked stays down.
+/// The time for which a process that panicked stays down.
 const BACK_OFF: Duration = sim_harness::world::BACK_OFF;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::super::pods::{Edit, OPERATOR};
 use super::super::pool_key;
 use crate::Operation;
 
-/// Adds them to the cluster.
+/// Adds the operators to the cluster.
 pub(super) fn install(cluster: &Arc<Cluster>, run: &RunContext<'_>) {
     let edits = run.ops.iter().filter(|op| matches!(op.kind.own(), Operation::EditState(_))).cloned();
     let site = Arc::new((edits.collect::<Vec<Op>>(), Arc::<Mutex<BTreeSet<usize>>>::default()));

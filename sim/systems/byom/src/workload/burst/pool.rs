@@ -1,4 +1,4 @@
-//! The pools of a burst as they are at the beginning.
+//! The initial state of a burst's pools.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,11 +16,11 @@ use super::{BurstPlan, adaptor_name, key_of_pool};
 /// 10.64.0.0: the first address of every pool.
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
 
-/// A pool as it is at the beginning.
+/// The initial state of a pool.
 #[derive(Clone)]
 pub(super) struct Initial {
     pub(super) key: ObjectKey,
-    /// `VM_POOL_IPS` as the adaptors of this pool have it: `FIRST-LAST`.
+    /// `VM_POOL_IPS` of this pool's adaptors: `FIRST-LAST`.
     pub(super) setting: Arc<str>,
     pub(super) config: PoolConfig,
     /// The numbers of its addresses that have no record.
@@ -28,23 +28,23 @@ pub(super) struct Initial {
     object: Obj,
 }
 
-/// Of how many addresses, records and pools something was made.
+/// The numbers of addresses, records and pools.
 type Size = (u32, u32, u32);
 
 thread_local! {
-    /// The pools of the run before: large ones take longer to make than to use. They are a function of their size, so nobody can
-    /// tell which run made them.
+    /// The pools of the previous run: large ones take longer to make than to use. They depend only on their size, so the run that made them
+    /// does not matter.
     static LAST: RefCell<(Size, Arc<[Initial]>)> = RefCell::new(((0, 0, 0), Arc::new([])));
 }
 
-/// Which of `total` things belong to the part with this number.
+/// The range of the `total` things that belong to the part with this number.
 pub(super) fn part(total: u32, parts: u32, number: u32) -> Range<u32> {
     let end = |number: u32| (u64::from(total) * u64::from(number) / u64::from(parts)) as u32;
     end(number)..end(number + 1)
 }
 
 impl Initial {
-    /// The pools of a plan, by their numbers. They are made once for all runs that begin with them.
+    /// The pools of a plan, by their numbers. They are made once for consecutive runs with the same sizes.
     pub(super) fn of(plan: &BurstPlan) -> Arc<[Self]> {
         let size = (plan.addresses, plan.taken.min(plan.addresses), plan.pools.max(1));
         LAST.with_borrow_mut(|(of, last)| {
@@ -91,7 +91,7 @@ impl Initial {
         Self { key, setting: setting.into(), config: PoolConfig::new(pool), free, object: Arc::new(object) }
     }
 
-    /// Its first free addresses.
+    /// The first free addresses of this pool.
     pub(super) fn first_free(&self, count: u32) -> impl Iterator<Item = Address> {
         self.free.clone().take(count as usize).map(address)
     }
@@ -102,7 +102,7 @@ pub(super) fn address(number: u32) -> Address {
     IpAddr::V4(Ipv4Addr::from_bits(FIRST.to_bits() + number)).into()
 }
 
-/// Puts the pools and their namespace into the store, but for those that the user's own manifests bring.
+/// Puts the pools and their namespace into the store, except those in the user's own manifests.
 pub(super) fn preload(cluster: &Arc<Cluster>, plan: &BurstPlan) {
     let initial = Initial::of(plan);
     let is_there = |initial: &&Initial| cluster.holds::<PoolConfigMap>(&initial.key);

@@ -19,7 +19,7 @@ use crate::coverage;
 
 type SimAdaptor = Adaptor<ApiClient, SimEnv, Machines, Proxies, TraceObserver>;
 
-/// The way to the agents: the tunnel and the proxy are on the node and always work, the agent is in the VM.
+/// The connections to the agents: the tunnel and the proxy are on the node and always work, the agent is in the VM.
 #[derive(Clone)]
 pub(super) struct Proxies {
     machines: Machines,
@@ -37,7 +37,7 @@ impl AgentProxy for Proxies {
     async fn shut_down(&self, _: &Sandbox) {}
 }
 
-/// The life of adaptor `slot` of node `number`.
+/// Runs one life of adaptor `slot` of node `number`.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, slot: usize, process: ProcessId) {
     let node = &site.nodes[number];
     if !node.wants(slot) {
@@ -67,14 +67,14 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, s
     let observer = TraceObserver { cluster: site.cluster.clone(), process };
     let client = site.client(&cluster, process, &env);
     let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, observer, settings);
-    // What comes of it is only logged (B R5).
+    // Errors are only logged (B R5).
     let _ = adaptor.start().await;
     let (socket, mut calls) = mpsc::unbounded_channel();
     node.listen(socket);
     while let Some(call) = calls.recv().await {
         let adaptor = adaptor.clone();
         env.spawn(async move {
-            // A shim that has gone does not hear the answer.
+            // A shim that has gone does not get the answer.
             match call {
                 ShimCall::Start { sandbox, context, reply } => {
                     let started = adaptor.start_vm(&sandbox, context).await;

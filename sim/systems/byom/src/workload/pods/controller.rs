@@ -14,7 +14,7 @@ use super::super::PoolNote;
 use super::site::{BACK_OFF, Site};
 use super::trace_observer::TraceObserver;
 
-/// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
+/// Runs one life of replica `number`. A replica that loses its leadership ends and is restarted, like upstream's.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
     let name: Arc<str> = cluster.rt.process_name(process);
     let policy = site.policy(&cluster, process);
@@ -44,7 +44,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
         };
         let observer = TraceObserver { cluster: site.cluster.clone(), process };
         let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), observer, settings);
-        // A configuration that cannot work would say so at each turn.
+        // An invalid configuration would fail in each round.
         let _ = controller.run().await;
         env.sleep(BACK_OFF).await;
     }

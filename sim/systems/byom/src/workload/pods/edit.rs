@@ -1,4 +1,4 @@
-//! What people do to the ConfigMap of a pool by hand (B W17 to W21).
+//! Manual edits of a pool's ConfigMap (B W17 to W21).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sim_config::choice::Open;
 
-/// An edit by hand.
+/// A manual edit of the pool's ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Edit {
     /// An annotation, a label and other entries are added; the document stays.
     Touch,
-    /// The text is cut in the middle: no JSON any more (B W17).
+    /// The text is cut in the middle: no longer valid JSON (B W17).
     BadJson,
     /// The text is empty (B W17).
     EmptyText,
@@ -28,11 +28,11 @@ pub enum Edit {
     RemoveMap,
     /// The first available address is listed twice.
     DuplicateAvailable,
-    /// An address is listed that is not configured.
+    /// An address that is not configured is listed.
     ForeignAvailable,
     /// The oldest record with an IPv4 address is spelled differently: as an IPv4-mapped IPv6 address (B W21).
     Respell,
-    /// The address of the youngest record becomes a text that is no address (B A11).
+    /// The address of the youngest record becomes a text that is not an address (B A11).
     Garble,
     /// A record of an address that is not configured is added.
     ForeignRecord,
@@ -42,21 +42,21 @@ pub enum Edit {
     UnknownField,
     /// All times are written with an offset in place of `Z`, as Python does.
     OffsetTimes,
-    /// A time has an offset without a colon, as `date -Iseconds` of old has it: no RFC 3339 (B W17).
+    /// A time gets an offset without a colon, as in the output of old versions of `date -Iseconds`: not RFC 3339 (B W17).
     BadTime,
-    /// The oldest record is made at a time that is too late to be told (B W17).
+    /// The oldest record gets a time that is too late to be represented (B W17).
     FarTime,
 }
 
 impl Open for Edit {}
 
 impl Edit {
-    /// Whether the text is no document afterwards.
+    /// Whether the text is not a document afterwards.
     pub(super) fn leaves_nothing_to_read(self) -> bool {
         matches!(self, Edit::BadJson | Edit::EmptyText | Edit::BadTime | Edit::FarTime)
     }
 
-    /// The ConfigMap after the edit. What cannot be done to it leaves it as it is.
+    /// The ConfigMap after the edit. An edit that is impossible leaves it unchanged.
     pub(in super::super) fn apply(self, mut object: ConfigMap) -> ConfigMap {
         if self == Edit::Touch {
             object.metadata.annotations.get_or_insert_default().insert("example.com/touched".to_owned(), "by hand".to_owned());
@@ -87,7 +87,7 @@ impl Edit {
         object
     }
 
-    /// Changes the document, whose fields then stand in alphabetical order, as most tools leave them.
+    /// Changes the document, whose fields are in alphabetical order afterwards, as written by most tools.
     fn change(self, document: &mut Value) {
         let Some(document) = document.as_object_mut() else { return };
         match self {
@@ -157,19 +157,19 @@ fn with_offset(time: &mut Value, offset: &str) {
     }
 }
 
-/// The record that was made first, of those that `which` selects.
+/// The oldest of the records that `which` selects.
 fn first_record(document: &mut Fields, which: impl Fn(&Value) -> bool) -> Option<&mut Fields> {
     let first = in_order(document, which)?.into_iter().next()?;
     document.get_mut("allocatedIPs")?.get_mut(&first)?.as_object_mut()
 }
 
-/// The one that was made last.
+/// The youngest of the records that `which` selects.
 fn last_record(document: &mut Fields, which: impl Fn(&Value) -> bool) -> Option<&mut Fields> {
     let last = in_order(document, which)?.pop()?;
     document.get_mut("allocatedIPs")?.get_mut(&last)?.as_object_mut()
 }
 
-/// The IDs of the records that `which` selects, as they were made.
+/// The IDs of the records that `which` selects, the oldest first.
 fn in_order(document: &Fields, which: impl Fn(&Value) -> bool) -> Option<Vec<String>> {
     let records = document.get("allocatedIPs")?.as_object()?;
     let made = |record: &Value| record.get("allocatedAt").and_then(Value::as_str).unwrap_or("").to_owned();

@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use super::super::PoolNote;
 use super::site::{Kept, ShimCall, Site};
 
-/// Between two attempts to start a sandbox, at most; at least a tenth of it.
+/// The maximum time between two attempts to start a sandbox; the minimum is a tenth of it.
 const RETRY: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
@@ -41,22 +41,22 @@ struct Kubelet {
     client: Transparent<SimClient, SimEnv>,
     pods: StoreReader<Pod>,
     queue: WorkQueue<ObjectKey, SimEnv>,
-    /// Changes with every change of a pod.
+    /// Notifies about every change of a pod.
     changes: latest::Receiver<()>,
 }
 
-/// What became of a StartVM.
+/// The outcome of a StartVM.
 enum Started {
     Runs,
     Failed,
-    /// The pod is not wanted any more.
+    /// The pod is no longer desired.
     Unwanted,
 }
 
-/// The life of the kubelet of node `number`.
+/// Runs one life of the kubelet of node `number`.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
     let env = site.env(&cluster, process);
-    // A part of Kubernetes has client-go's client, whatever the adaptors are made of.
+    // The kubelet, as part of Kubernetes, uses client-go, whatever client the adaptors use.
     let client = Transparent::new(SimClient::new(&cluster, process), env.clone(), Policy::ClientGo);
     let selector = format!("spec.nodeName={}", site.nodes[number].name);
     let options = InformerOptions::<Pod> { field_selector: Some(selector), ..InformerOptions::default() };
@@ -96,12 +96,12 @@ impl Kubelet {
         self.cluster.note(self.process, &told);
     }
 
-    /// The pod, if it should run here under this UID.
+    /// The pod, if it exists and should run here.
     fn wanted(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
         self.pods.get(key).filter(|pod| pod.metadata.deletion_timestamp.is_none())
     }
 
-    /// Looks at the pod again when the adaptor of its sandbox is gone: the pod has lost its proxy.
+    /// Requeues the pod when the adaptor of its sandbox is gone: the pod has lost its proxy.
     fn watch_over(&self, kept: Kept) {
         let queue = self.queue.clone();
         self.env.spawn(async move {
@@ -110,9 +110,9 @@ impl Kubelet {
         });
     }
 
-    /// Brings a pod one step further.
+    /// Takes the next step for a pod.
     async fn sync(&self, key: &ObjectKey) {
-        // What is decided is about this one: while its sandboxes are stopped another pod may take its name.
+        // All decisions are about this pod: while its sandboxes are stopped another pod may take its name.
         let pod = self.pods.get(key);
         let wanted = pod.clone().filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let uid = wanted.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
@@ -121,7 +121,7 @@ impl Kubelet {
             self.node().sandboxes.lock().iter().filter(|(_, kept)| of_pod(kept)).map(|(id, kept)| (id.clone(), kept.clone())).collect();
         let mut runs = false;
         for (sandbox, kept) in here {
-            // One that is not ready was left by a kubelet that crashed while it started it.
+            // A sandbox that is not ready was left by a kubelet that crashed while it started it.
             if kept.ready && uid == Some(&*kept.pod_uid) && !kept.connection.is_closed() {
                 runs = true;
             } else {
@@ -171,7 +171,7 @@ impl Kubelet {
         let deadline = self.site.plan.start_deadline.0;
         let context = Context { deadline: Some(self.env.monotonic() + deadline) };
         let sandbox_id = sandbox.id.clone();
-        // A connection that is closed by now drops the call, and with it the place for the answer.
+        // If the connection is closed by now, the call is dropped together with the channel for its answer.
         let _ = connection.send(ShimCall::Start { sandbox, context, reply });
         let gives_up = race(self.unwanted(key, &kept.pod_uid), self.env.sleep(deadline));
         let started = match race(answer, gives_up).await {
@@ -191,7 +191,7 @@ impl Kubelet {
         started
     }
 
-    /// Completes when the pod with this UID is not wanted any more.
+    /// Completes when the pod with this UID is no longer desired.
     async fn unwanted(&self, key: &ObjectKey, uid: &str) {
         let mut changes = self.changes.clone();
         loop {
@@ -205,9 +205,9 @@ impl Kubelet {
         }
     }
 
-    /// Ends a sandbox: whatever StopVM says, it is gone afterwards.
+    /// Ends a sandbox: whatever the result of StopVM, it is gone afterwards.
     async fn stop(&self, sandbox: &Arc<str>, kept: &Kept) {
-        // It does not run the pod again, though the kubelet may crash before it is gone.
+        // The sandbox does not run the pod again, even if the kubelet crashes before it is gone.
         if let Some(kept) = self.node().sandboxes.lock().get_mut(sandbox) {
             kept.ready = false;
         }
@@ -218,13 +218,13 @@ impl Kubelet {
             let limit = self.site.plan.stop_deadline.0;
             let context = Context { deadline: Some(self.env.monotonic() + limit) };
             let _ = connection.send(ShimCall::Stop { sandbox: sandbox.clone(), context, reply });
-            // It ends with the answer, with the connection, or with the deadline.
+            // The wait ends with the answer, with the connection, or at the deadline.
             let _ = race(answer, self.env.sleep(limit)).await;
         }
         self.node().sandboxes.lock().remove(sandbox);
     }
 
-    /// Says in the API that the pod runs.
+    /// Reports in the API that the pod runs.
     async fn report(&self, pod: &Pod) -> Result<(), ApiError> {
         if pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") {
             return Ok(());
@@ -233,7 +233,7 @@ impl Kubelet {
         self.client.patch_status::<Pod>(&ObjectKey::of(pod), patch).await.map(drop)
     }
 
-    /// Lets the API forget a pod that has stopped.
+    /// Deletes a stopped pod from the API.
     async fn delete(&self, key: &ObjectKey, pod: Option<Arc<Pod>>) -> Result<(), ApiError> {
         let Some(pod) = pod else { return Ok(()) };
         let preconditions = Preconditions { uid: pod.metadata.uid.clone(), ..Preconditions::default() };

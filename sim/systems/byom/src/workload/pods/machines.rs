@@ -1,4 +1,4 @@
-//! The VMs of a pool: ground truth about who is served where.
+//! The VMs of a pool: ground truth about the allocation that each VM serves.
 //!
 //! ```text
 //!   clean ── user data for X ──► serves X ── reboot ──► going down ──► down ──► clean
@@ -24,18 +24,18 @@ use sim_config::time::Span;
 
 use super::super::{PoolNote, VmChange};
 
-/// The process through which VMs are reached; it runs nothing.
+/// The process through which VMs are reached; it has no other task.
 pub(super) const VMS: &str = "vms";
 
-/// How long the steps of a VM take.
+/// The durations of a VM's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VmDelays {
-    /// From the request to boot until it stops answering.
+    /// The time from the request to boot until the VM stops answering.
     pub shutdown: Delay,
-    /// From then on until it answers again.
+    /// The time from then on until the VM answers again.
     pub boot: Delay,
-    /// From its user data until the agent in it answers.
+    /// The time from the user data until the agent in the VM answers.
     pub agent: Delay,
 }
 
@@ -49,7 +49,7 @@ impl Default for VmDelays {
     }
 }
 
-/// How a VM is broken.
+/// The way in which a VM is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Breakage {
@@ -57,7 +57,7 @@ pub enum Breakage {
     Dead,
     /// The port is closed: connections are refused at once.
     Refusing,
-    /// It accepts connections and then says nothing (B W25).
+    /// It accepts connections and then does not answer (B W25).
     Hung,
 }
 
@@ -86,15 +86,15 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct Machine {
-    /// Whose user data it has.
+    /// The allocation whose user data it has.
     tenant: Option<Arc<str>>,
-    /// Allocations whose user data it refuses for good: it told their releaser that it is clean. Kept on its disk.
+    /// The allocations whose user data it refuses forever: it told their releaser that it is clean. Kept on its disk.
     refused: BTreeSet<Arc<str>>,
     phase: Phase,
     broken: Option<Breakage>,
-    /// How many times it is broken at the moment.
+    /// The number of faults that currently break it.
     breaks: u32,
-    /// Counts boots; what was begun before the last one is void.
+    /// The number of boots; actions that began before the last one are void.
     boots: u32,
 }
 
@@ -107,21 +107,21 @@ enum Phase {
     Down,
 }
 
-/// How long whoever asks a VM to boot waits for a connection, and then for an answer.
+/// The time that a request to boot waits for a connection, and then for an answer.
 pub(in crate::workload) const REBOOT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a connection to a VM came out.
+/// The outcome of a connection to a VM.
 enum Reached {
     Up,
     Refused,
-    /// Accepted, and then silence.
+    /// The connection was accepted; no answer follows.
     Silence,
     /// No packet comes back.
     Nothing,
 }
 
 impl Machines {
-    /// VMs that are all up and clean, as they are seen from `from`.
+    /// VMs that are all up and clean, as seen from the process `vms`.
     pub(super) fn new(cluster: &Arc<Cluster>, seed: u64, vms: ProcessId, delays: VmDelays, unfenced: bool) -> Self {
         let samplers = [delays.shutdown.sampler(), delays.boot.sampler(), delays.agent.sampler()];
         let state = State { delays: samplers, draw: Draw::new(seed, Concern::World, 1), machines: BTreeMap::new() };
@@ -129,7 +129,7 @@ impl Machines {
         Self { shared: Arc::new(shared), from: vms }
     }
 
-    /// The same VMs, as they are seen from another process.
+    /// The same VMs, as seen from another process.
     pub(super) fn seen_from(&self, process: ProcessId) -> Self {
         Self { shared: self.shared.clone(), from: process }
     }
@@ -146,9 +146,9 @@ impl Machines {
         cluster.note(self.shared.vms, &PoolNote::Vm { address: address.clone(), change });
     }
 
-    /// A packet to the VM and back, as long as somebody answers.
+    /// A packet to the VM and back, if there is an answer.
     async fn reach(&self, cluster: &Arc<Cluster>, address: &Address) -> Reached {
-        // Nobody is called so.
+        // The text is not an address, so nothing is reachable there.
         if !address.key().is_address() {
             return Reached::Refused;
         }
@@ -164,7 +164,7 @@ impl Machines {
         reached
     }
 
-    /// Asks the VM to boot; the time it takes is drawn.
+    /// Makes the VM go down and boot; the durations are drawn.
     fn go_down(&self, cluster: &Arc<Cluster>, address: &Address, fence: Option<&str>) {
         let (tenant, shutdown, boot) = {
             let mut state = self.shared.state.lock();
@@ -196,7 +196,7 @@ impl Machines {
         }
     }
 
-    /// Breaks a VM for a while. Afterwards it is as it was.
+    /// Breaks a VM for a while. Afterwards it is as before.
     pub(super) fn break_down(&self, address: &Address, how: Breakage, lasts: Span) {
         let Some(cluster) = self.cluster() else { return };
         self.look(address, |machine| {
@@ -220,7 +220,7 @@ impl Machines {
         cluster.rt.at(cluster.rt.now() + lasts.0, mended);
     }
 
-    /// Waits until the agent of `id` answers in the VM, or will never do.
+    /// Waits until the agent of `id` answers in the VM, or never will.
     pub(super) async fn agent_answers(&self, address: &Address, id: &str) -> Result<(), VmError> {
         let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
         let wait = {
@@ -233,14 +233,14 @@ impl Machines {
             let serves = self.look(address, |machine| machine.tenant.as_deref() == Some(id));
             match self.reach(&cluster, address).await {
                 Reached::Up if serves => return Ok(()),
-                // Another's agent, or none: nobody answers to this sandbox's key.
+                // There is another allocation's agent, or none: nothing answers to this sandbox's key.
                 Reached::Up | Reached::Refused => cluster.rt.sleep(Duration::from_secs(1)).await,
                 Reached::Silence | Reached::Nothing => cluster.rt.sleep(Duration::from_secs(5)).await,
             }
         }
     }
 
-    /// Connects to the VM. `false` = it accepts, and says nothing after that.
+    /// Connects to the VM. `false` = it accepts, but does not answer after that.
     async fn connect(&self, cluster: &Arc<Cluster>, address: &Address, timeout: Option<Duration>) -> Result<bool, VmError> {
         let connect = async {
             match self.reach(cluster, address).await {
@@ -253,7 +253,7 @@ impl Machines {
         self.in_time(cluster, timeout, connect).await
     }
 
-    /// What is left of `future` after `timeout`: no answer.
+    /// Runs `future` up to `timeout`; after that there is no answer.
     async fn in_time<T>(
         &self,
         cluster: &Cluster,
@@ -278,7 +278,7 @@ impl VmAccess for Machines {
         let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
         let connect = async {
             match self.reach(&cluster, address).await {
-                // A connect says nothing about who listens.
+                // A successful connect does not tell which allocation the VM serves.
                 Reached::Up | Reached::Silence => Ok(()),
                 Reached::Refused => Err(VmError::Refused),
                 Reached::Nothing => std::future::pending().await,
@@ -289,7 +289,7 @@ impl VmAccess for Machines {
 
     async fn send_user_data(&self, address: &Address, id: &str, _: &Arc<str>, timeout: Option<Duration>) -> Result<(), VmError> {
         let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
-        // The caller's time ends the attempt to connect; the handshake and what follows it have no end of their own (B C2, W25).
+        // The caller's time limits the attempt to connect; the handshake and the steps after it have no limit (B C2, W25).
         if !self.connect(&cluster, address, timeout).await? {
             return std::future::pending().await;
         }
@@ -339,7 +339,7 @@ impl VmAccess for Machines {
 }
 
 impl Machines {
-    /// What the VM answers when it is asked to boot.
+    /// The VM's answer to a request to boot.
     fn ask_to_boot(&self, cluster: &Arc<Cluster>, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
         let asked = self.look(address, |machine| {
             if machine.broken.is_some() || machine.phase == Phase::Down {
@@ -375,7 +375,7 @@ mod tests {
         Delay::Constant(Span::secs(seconds))
     }
 
-    /// VMs that stop answering after 1 s, boot in 10 s, and whose agents answer after 2 s.
+    /// VMs that stop answering after 1 s and boot in 10 s, with agents that answer after 2 s.
     fn machines(bed: &Testbed, unfenced: bool) -> Machines {
         let delays = VmDelays { shutdown: fixed(1), boot: fixed(10), agent: fixed(2) };
         let vms = bed.process(VMS);

@@ -1,4 +1,4 @@
-//! Pods in VMs: everything that happens to an address from the pod that wants it to the VM that is clean again.
+//! Pods in VMs: the whole life of an address, from the pod that needs it to the VM that is clean again.
 //!
 //! ```text
 //!   people ─► pods (API) ─► kubelet-N ── shim calls ──► adaptor-N ──► the pool's ConfigMap (API)
@@ -6,7 +6,7 @@
 //!                └── owner ── controller-manager ──────────┼──────────────┘
 //!                                                          └────────► vms: probe, user data, reboot
 //! ```
-//! The production logic is that of `ipam_byom`; here is what it runs on and who makes it work.
+//! The production logic is that of `ipam_byom`; this module provides its environment and its callers.
 
 mod adaptor;
 mod controller;
@@ -76,7 +76,7 @@ impl Work for PodsPlan {
     }
 
     fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
-        // The second adaptor of a node exists only once the first one was replaced.
+        // The second adaptor of a node exists only after the first one was replaced.
         let replaced = ops.iter().any(|op| matches!(op.kind.own(), Operation::RollOut(_)));
         let adaptors = (0..self.nodes).flat_map(|node| {
             let [first, second] = plan::adaptor_names(node);

@@ -21,7 +21,7 @@ use super::plan::{DeletePod, RollOut, RunPod, node_name};
 use super::site::Site;
 use crate::Operation;
 
-/// The label that tells the operation by which a pod was made.
+/// The label with the number of the operation that created a pod.
 const MADE_BY: &str = "example.com/operation";
 #[derive(Clone)]
 struct Operator {
@@ -32,7 +32,7 @@ struct Operator {
     client: SimClient,
 }
 
-/// Carries the operations out, each at its time; those about one pod one after the other. `done`: those that came to an end.
+/// Carries out the operations, each at its time; those about one pod one after the other. `done`: the completed ones.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
     let env = site.env(&cluster, process);
     let client = SimClient::new(&cluster, process);
@@ -78,13 +78,13 @@ impl Operator {
         self.cluster.note(self.process, &told);
     }
 
-    /// One attempt at an operation on the API. `uid`: that of the pod that it is about, once it is known.
+    /// Makes one attempt at an operation on the API. `uid`: that of its pod, once it is known.
     async fn ask_api(&self, number: usize, op: &Operation, uid: &mut Option<String>) -> Result<(), ApiError> {
         match op {
-            // If one of that name is on its way out, this is the one that follows it.
+            // If a pod of that name is being deleted, this is its successor.
             Operation::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
                 Err(error) if error.is_already_exists() => {
-                    // An earlier attempt whose answer was lost may have made it.
+                    // An earlier attempt whose answer was lost may have created it.
                     let there = self.client.get::<Pod>(&ObjectKey::namespaced(&run.namespace, &run.pod)).await?;
                     let own = there.metadata.labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
                     if !own {
@@ -113,7 +113,7 @@ impl Operator {
                     .delete::<Pod>(&key, DeleteOptions { grace_period_seconds, preconditions, ..DeleteOptions::default() })
                     .await
                 {
-                    // Its successor has the name already.
+                    // Its successor already has the name.
                     Err(error) if error.is_conflict() => Ok(()),
                     deleted => ignore_not_found(deleted),
                 }
@@ -126,7 +126,7 @@ impl Operator {
                 Err(error) => Err(error),
                 Ok(object) => self.client.update::<ConfigMap>(edit.edit.apply(ConfigMap::clone(&object))).await.map(drop),
             },
-            // None of this workload; the plan was checked.
+            // Not an operation of this workload; the plan was checked.
             _ => Ok(()),
         }
     }
@@ -158,7 +158,7 @@ impl Operator {
         }
     }
 
-    /// Starts a process; one that is left over from an earlier replacement has long ended its work.
+    /// Restarts a process; one left over from an earlier replacement has long ended its work.
     fn restart(&self, process: ProcessId) {
         self.cluster.crash(process);
         self.cluster.start(process);

@@ -1,4 +1,4 @@
-//! Where the ConfigMap of a pool is, from what processes find around them (B §1.1).
+//! The place of a pool's ConfigMap, from the environment of its processes (B §1.1).
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use sim_config::draw::Draw;
 use sim_config::{Choice, Problems, Source, advice};
 use sim_harness::workload::InvalidValue;
 
-/// The place as the documents name it: written here, so that nothing that reads the default can hide that it is another one.
+/// The default place according to the documents: a literal, so that a change of the code's default is detected.
 const NAMESPACE: &str = "confidential-containers-system";
 const NAME: &str = "byom-ip-pool-state";
 
-/// What tells the processes of a pool where its ConfigMap is, each empty where it is not there.
+/// The sources from which the processes of a pool learn the place of its ConfigMap; an empty source is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoolPlace {
@@ -33,15 +33,15 @@ pub struct PoolPlace {
 }
 
 impl PoolPlace {
-    /// The names of what can tell it.
+    /// The names of the sources.
     pub const NAMES: [&'static str; 4] = ["POOL_CONFIGMAP_NAME", "POOL_NAMESPACE", SERVICE_ACCOUNT, "POD_NAMESPACE"];
 
-    /// Whether nothing tells it, so that it is the default one.
+    /// Whether there is no source, so that the place is the default.
     pub(super) fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What tells it under one of [`NAMES`](Self::NAMES).
+    /// The value of the source called `name`, one of [`NAMES`](Self::NAMES).
     pub(super) fn told_by(&mut self, name: &str) -> Option<&mut String> {
         Some(match name {
             "POOL_CONFIGMAP_NAME" => &mut self.config_map_name,
@@ -52,7 +52,7 @@ impl PoolPlace {
         })
     }
 
-    /// Where the documents say that the pool is.
+    /// The place of the pool according to the documents.
     pub(crate) fn documented(&self) -> ObjectKey {
         let name = if self.config_map_name.is_empty() { NAME } else { &self.config_map_name };
         let namespace = if !self.pool_namespace.is_empty() {
@@ -67,7 +67,7 @@ impl PoolPlace {
         ObjectKey::namespaced(namespace, name)
     }
 
-    /// Where a process finds the pool that is told all this.
+    /// The place of the pool for a process with these sources.
     pub(super) fn found(&self) -> ObjectKey {
         let Self { config_map_name: name, pool_namespace, service_account, pod_namespace } = self;
         let [name, setting, service_account, pod_namespace] =
@@ -76,13 +76,13 @@ impl PoolPlace {
     }
 }
 
-/// Under which name the service account's file stands among settings.
+/// The name of the service account's file among the settings.
 const SERVICE_ACCOUNT: &str = "service-account";
 
 /// The setting that limits ranges of `VM_POOL_IPS`.
 const RANGE_LIMIT: &str = "MAX_RANGE_IPS";
 
-/// There is such a setting, and it can have this value.
+/// Checks that there is such a setting, and that it can have this value.
 fn check(name: &str, value: &str) -> Result<(), InvalidValue> {
     if name == RANGE_LIMIT {
         let is_limit = value.parse::<u32>().is_ok_and(|limit| limit > 0);
@@ -92,7 +92,7 @@ fn check(name: &str, value: &str) -> Result<(), InvalidValue> {
     if !known.contains(&name) {
         return Err(InvalidValue::value(name, format!("there is no setting `{name}`"), advice(name, &known, "setting")));
     }
-    // Blanks around a name in a file or in POD_NAMESPACE are cut.
+    // Blanks around a name in a file or in POD_NAMESPACE are removed.
     let label = value.trim();
     let is_name = label.is_empty() || is_label(label);
     if is_name { Ok(()) } else { Err(InvalidValue::value(value, format!("`{value}` names no object"), "a DNS label")) }
@@ -101,7 +101,7 @@ fn check(name: &str, value: &str) -> Result<(), InvalidValue> {
 /// Settings of a draft, by name.
 pub(super) type Settings = BTreeMap<String, Choice<String>>;
 
-/// What is wrong with the settings of a draft.
+/// The problems of a draft's settings.
 pub(super) fn problems_of_settings(settings: &Settings, source: Source<'_>) -> Problems {
     let mut problems = Problems::new();
     for (name, choice) in settings {
@@ -115,13 +115,13 @@ pub(super) fn problems_of_settings(settings: &Settings, source: Source<'_>) -> P
     problems
 }
 
-/// How many addresses a range may have in each run.
+/// The number of addresses that a range may have in every run.
 pub(super) fn least_range_limit(settings: &Settings) -> u32 {
     let written = settings.get(RANGE_LIMIT).map(|choice| choice.written());
     written.into_iter().flatten().filter_map(|value| value.parse().ok()).min().unwrap_or(MAX_RANGE_IPS)
 }
 
-/// What the settings say: where the pool is, and how many addresses a range may have. What is not left open takes no number.
+/// The place of the pool and the limit of a range, drawn from the settings. A fixed setting draws no number.
 pub(super) fn told(settings: &Settings, draw: &mut Draw) -> (PoolPlace, u32) {
     let (mut place, mut max_range) = (PoolPlace::default(), MAX_RANGE_IPS);
     for (name, choice) in settings {

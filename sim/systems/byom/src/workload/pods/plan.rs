@@ -1,4 +1,4 @@
-//! Who is there, and what people do, as data.
+//! The cluster and the operations of a workload of pods, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,32 +22,32 @@ use super::machines::{Breakage, VMS, VmDelays};
 use super::place::{PoolPlace, is_label, least_range_limit, problems_of_settings, told};
 use crate::Operation;
 
-/// The process of the people who run pods and configure the cluster.
+/// The process of the operators who run pods and configure the cluster.
 pub const OPERATOR: &str = "operator";
 
-/// The most addresses of a pool: a /16.
+/// The maximum number of addresses in a pool: a /16.
 const ADDRESSES_MAX: u64 = 1 << 16;
 
-/// The most namespaces of pods.
+/// The maximum number of namespaces of pods.
 const NAMESPACES_MAX: u64 = 100;
 
 /// Nodes with adaptors and kubelets, a PeerPod controller, VMs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PodsPlan {
-    /// How many nodes, each with one adaptor (two while it is replaced) and one kubelet.
+    /// The number of nodes, each with one adaptor (two while it is replaced) and one kubelet.
     pub nodes: u32,
     /// The namespaces of pods besides `default`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub namespaces: BTreeSet<String>,
-    /// How many replicas of the PeerPod controller; more than one elect a leader.
+    /// The number of replicas of the PeerPod controller; several elect a leader.
     pub controllers: u32,
     /// `VM_POOL_IPS` at the beginning.
     pub pool: String,
-    /// What tells the processes where the ConfigMap of the pool is; nothing = the default place (B §1.1).
+    /// The sources of the place of the pool's ConfigMap; none = the default place (B §1.1).
     #[serde(default, skip_serializing_if = "PoolPlace::is_usual")]
     pub place: PoolPlace,
-    /// `MAX_RANGE_IPS`: how many addresses a range of `VM_POOL_IPS` may have; a plan with a longer one is refused.
+    /// `MAX_RANGE_IPS`: the number of addresses that a range of `VM_POOL_IPS` may have; a plan with a longer one is refused.
     pub max_range: u32,
     /// Whether each process has client-go's token bucket: 5 requests a second, burst 10 (B §1.6).
     pub throttled: bool,
@@ -57,27 +57,27 @@ pub struct PodsPlan {
     pub start_deadline: Span,
     /// The shim's deadline of StopVM: 1 s with the Rust runtime (B W26).
     pub stop_deadline: Span,
-    /// How long an adaptor waits for the agent in a VM.
+    /// The time that an adaptor waits for the agent in a VM.
     pub agent_timeout: Span,
-    /// For how long a record must be without an owner before it is released.
+    /// The time that a record must be without an owner before it is released.
     pub leak_grace: Span,
-    /// How often the PeerPod controller compares records with owners.
+    /// The interval at which the PeerPod controller compares records with owners.
     pub reclaim_every: Span,
-    /// How long the steps of a VM take.
+    /// The durations of a VM's steps.
     pub vm: VmDelays,
 }
 
-/// A [`PodsPlan`] of which values may be open, and what operators do.
+/// A [`PodsPlan`] with values that may be open, and the actions of operators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodsDraft {
-    /// How many nodes, each with one adaptor (two while it is replaced) and one kubelet.
+    /// The number of nodes, each with one adaptor (two while it is replaced) and one kubelet.
     pub nodes: Choice<u32>,
-    /// In how many namespaces pods are run, the first of which is `default`. Each name is used in all of them, on the same node.
+    /// The number of namespaces in which pods run, the first of which is `default`. Each name is used in all of them, on the same node.
     pub namespaces: Choice<u32>,
-    /// How many replicas of the PeerPod controller; more than one elect a leader.
+    /// The number of replicas of the PeerPod controller; several elect a leader.
     pub controllers: Choice<u32>,
-    /// How many VMs the pool has.
+    /// The number of VMs in the pool.
     pub addresses: Choice<u32>,
     /// Whether `VM_POOL_IPS` names all but the first as a range, or all one by one.
     pub range: Choice<bool>,
@@ -89,50 +89,50 @@ pub struct PodsDraft {
     pub start_deadline: Choice<Span>,
     /// The shim's deadline of StopVM: 1 s with the Rust runtime (B W26).
     pub stop_deadline: Choice<Span>,
-    /// How long an adaptor waits for the agent in a VM.
+    /// The time that an adaptor waits for the agent in a VM.
     pub agent_timeout: Choice<Span>,
-    /// For how long a record must be without an owner before it is released.
+    /// The time that a record must be without an owner before it is released.
     pub leak_grace: Choice<Span>,
-    /// How often the PeerPod controller compares records with owners.
+    /// The interval at which the PeerPod controller compares records with owners.
     pub reclaim_every: Choice<Span>,
-    /// How long the steps of a VM take.
+    /// The durations of a VM's steps.
     pub vm: VmDelays,
-    /// Environment variables of all processes of the pool: `POOL_CONFIGMAP_NAME`, `POOL_NAMESPACE` and `POD_NAMESPACE` tell where its
-    /// ConfigMap is, as the file of the service account does under `service-account`; and `MAX_RANGE_IPS`. An empty one is not there.
+    /// Environment variables of all processes of the pool: `POOL_CONFIGMAP_NAME`, `POOL_NAMESPACE` and `POD_NAMESPACE` name the place of
+    /// its ConfigMap, as does the file of the service account under `service-account`; and `MAX_RANGE_IPS`. An empty one is absent.
     pub settings: BTreeMap<String, Choice<String>>,
-    /// How many pods are run, spread over the nodes.
+    /// The number of pods, spread over the nodes.
     pub pods: Choice<u32>,
-    /// When each of them is created.
+    /// The time at which each pod is created.
     pub arrival: Choice<Span>,
-    /// How many of the pods are deleted again.
+    /// The share of the pods that are deleted again.
     pub deleted: Probability,
-    /// How many of those are created again under the same name, as a StatefulSet does; on any node.
+    /// The share of the deleted pods that are created again under the same name, like those of a StatefulSet; on any node.
     pub replaced: Probability,
-    /// How many deletions are forced: the API forgets the pod before the kubelet has stopped it.
+    /// The share of deletions that are forced: the object is deleted before the kubelet has stopped the pod.
     pub forced: Probability,
-    /// How long a pod lives before it is deleted.
+    /// The lifetime of a pod before it is deleted.
     pub life: Choice<Span>,
-    /// How often the configured pool changes, each time followed by a rolling update.
+    /// The number of changes of the configured pool, each followed by a rolling update.
     pub changes: Choice<u32>,
     /// Whether a rolling update starts the new adaptor of a node before the old one ends.
     pub overlap: Choice<bool>,
-    /// How many VMs break for a while.
+    /// The number of VMs that break for a while.
     pub broken: Choice<u32>,
-    /// What becomes of each VM that breaks.
+    /// The way in which each of those VMs is broken.
     pub breakage: Choice<Breakage>,
-    /// How long each VM stays broken; afterwards it is as it was.
+    /// The time for which each VM stays broken; afterwards it is as before.
     pub broken_for: Choice<Span>,
-    /// How often adaptors lose the name of their node for a while, each time with a rolling update before and after.
+    /// The number of times that adaptors lose the name of their node for a while, each with a rolling update before and after.
     pub unnamed: Choice<u32>,
-    /// What tells them the name again each time.
+    /// The source that names the node again each time.
     pub named_by: Choice<NodeNameSource>,
-    /// How often an operator deletes the ConfigMap of the pool.
+    /// The number of times that an operator deletes the ConfigMap of the pool.
     pub deletions: Choice<u32>,
-    /// How often an operator edits it by hand.
+    /// The number of manual edits of the ConfigMap by an operator.
     pub edits: Choice<u32>,
-    /// What they do to the ConfigMap each time.
+    /// The change that each edit makes to the ConfigMap.
     pub edit: Choice<Edit>,
-    /// When all this happens: changes, broken VMs, deletions, edits.
+    /// The times of these events: changes, broken VMs, deletions, edits.
     pub events: Choice<Span>,
 }
 
@@ -179,7 +179,7 @@ fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap_or_else(|| unreachable!("{value} is a probability"))
 }
 
-/// The namespace that is always there.
+/// The namespace that always exists.
 const DEFAULT: &str = "default";
 
 fn default_namespace() -> String {
@@ -199,7 +199,7 @@ fn namespace_name(number: u32) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunPod {
-    /// Its name. If there is one of that name it waits until that is gone.
+    /// Its name. If there is a pod of that name, the creation waits until that is gone.
     pub pod: String,
     /// Its namespace: `default`, or one of the workload's.
     #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
@@ -212,12 +212,12 @@ pub struct RunPod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePod {
-    /// Name of the pod in its namespace; nothing happens if there is none of this name by then.
+    /// Name of the pod in its namespace; nothing happens if there is no such pod by then.
     pub pod: String,
     /// Its namespace: `default`, or one of the workload's.
     #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
     pub namespace: String,
-    /// Whether the API forgets it at once.
+    /// Whether the object is deleted at once.
     #[serde(default)]
     pub force: bool,
 }
@@ -230,7 +230,7 @@ pub struct SetPool {
     pub pool: String,
 }
 
-/// What tells an adaptor the name of its node (B §4.1).
+/// The source of a node's name for its adaptor (B §4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeNameSource {
@@ -239,26 +239,26 @@ pub enum NodeNameSource {
     NodeName,
     /// The file `/etc/podinfo/nodename` of the downward API.
     Podinfo,
-    /// The file `/etc/hostname`: adaptors are on the network of their hosts, and have its name.
+    /// The file `/etc/hostname`: adaptors use the host network, and have the name of their host.
     Hostname,
 }
 
 impl Open for NodeNameSource {}
 
 impl NodeNameSource {
-    /// Whether it is the usual one, which plans leave out.
+    /// Whether it is the default, which plans leave out.
     fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// An operator changes what tells adaptors the name of their node (B §4.1); they read it when they start.
+/// An operator changes the source of the node's name for adaptors (B §4.1); they read it when they start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NameNodes {
-    /// Whether anything does: `NODE_NAME`, the file of the downward API or the name of the host.
+    /// Whether there is a source: `NODE_NAME`, the file of the downward API or the name of the host.
     pub named: bool,
-    /// What does, if anything: of no account unless `named`.
+    /// The source, if there is one: ignored unless `named`.
     #[serde(default, skip_serializing_if = "NodeNameSource::is_usual")]
     pub by: NodeNameSource,
 }
@@ -269,7 +269,7 @@ pub struct NameNodes {
 pub struct RollOut {
     /// Whether the new adaptor of a node starts before the old one ends.
     pub overlap: bool,
-    /// For how long both run, or how long it takes until the new one starts; also between two nodes.
+    /// The time for which both run, or until the new one starts; also the time between two nodes.
     pub pause: Span,
 }
 
@@ -277,11 +277,11 @@ pub struct RollOut {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BreakVm {
-    /// IP address of the VM, whether the pool names it or not.
+    /// The IP address of the VM, whether or not it is in the pool.
     pub address: String,
-    /// What clients meet that connect to it meanwhile.
+    /// The behaviour that connecting clients see meanwhile.
     pub how: Breakage,
-    /// How long it is broken; where such times overlap, it is until the last of them is over.
+    /// The time for which it is broken; overlapping times end with the last of them.
     pub lasts: Span,
 }
 
@@ -289,7 +289,7 @@ pub struct BreakVm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditState {
-    /// What they do to the ConfigMap: to the document in it, or beside it.
+    /// The change to the ConfigMap: to the document in it, or beside it.
     pub edit: Edit,
 }
 
@@ -298,7 +298,7 @@ pub(super) fn node_name(number: u32) -> String {
     format!("node-{number}")
 }
 
-/// The names of the adaptors of a node: the second one runs while and after the first was replaced.
+/// The names of a node's two adaptors: the second one runs during and after the replacement of the first.
 pub(super) fn adaptor_names(node: u32) -> [String; 2] {
     [format!("adaptor-{node}"), format!("adaptor-{node}-b")]
 }
@@ -318,7 +318,7 @@ fn address(number: u32) -> String {
     format!("10.9.{}.{}", number / 250, 1 + number % 250)
 }
 
-/// `VM_POOL_IPS` for the VMs with these numbers: one by one, or the first one and what follows it as a range if it is one.
+/// `VM_POOL_IPS` for the VMs with these numbers: one by one, or the first one and then the others as a range if they form one.
 fn pool_text(numbers: &[u32], range: bool) -> String {
     match numbers {
         [first, second, .., last] if range && last - second + 2 == numbers.len() as u32 => {
@@ -328,7 +328,7 @@ fn pool_text(numbers: &[u32], range: bool) -> String {
     }
 }
 
-/// A pod's name is a DNS label.
+/// Checks that a pod's name is a DNS label.
 fn check_pod(name: &str) -> Result<(), InvalidValue> {
     if is_label(name) {
         return Ok(());
@@ -336,7 +336,7 @@ fn check_pod(name: &str) -> Result<(), InvalidValue> {
     Err(InvalidValue::value(name, format!("no pod can be called `{name}`"), "lower-case letters, digits and hyphens"))
 }
 
-/// A node is there.
+/// Checks that a node exists.
 pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), InvalidValue> {
     if node < nodes {
         Ok(())
@@ -345,7 +345,7 @@ pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), InvalidValue> {
     }
 }
 
-/// Every entry of `VM_POOL_IPS` can be read, and there is one.
+/// Checks that every entry of `VM_POOL_IPS` can be read, and that there is one.
 pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), InvalidValue> {
     let ips = PoolIps::parse(pool, max_range, Mapped::AsIpv4);
     let wrong = match (ips.bad.first(), ips.cut.first()) {
@@ -357,7 +357,7 @@ pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), InvalidValue>
     Err(InvalidValue::value(pool, wrong, "addresses and ranges FIRST-LAST, separated by commas"))
 }
 
-/// An address is one.
+/// Checks that a text is an address.
 pub(super) fn check_address(address: &str) -> Result<(), InvalidValue> {
     if Address::new(address).key().is_address() {
         Ok(())
@@ -367,7 +367,7 @@ pub(super) fn check_address(address: &str) -> Result<(), InvalidValue> {
 }
 
 impl PodsPlan {
-    /// A pod's name and its namespace can be those of one.
+    /// Checks that a pod can have this namespace and name.
     pub(super) fn check_pod(&self, namespace: &str, name: &str) -> Result<(), InvalidValue> {
         check_pod(name)?;
         if is_default_namespace(namespace) || self.namespaces.contains(namespace) {
@@ -377,7 +377,7 @@ impl PodsPlan {
         Err(InvalidValue::value(namespace, format!("there is no namespace `{namespace}`"), advice(namespace, &there, "namespace")))
     }
 
-    /// What is wrong with the plan's own values.
+    /// The problems of the plan's own values.
     pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
         let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
         problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
@@ -517,7 +517,7 @@ impl Draft for PodsDraft {
         if *self.unnamed.bounds().1 > 0 {
             for _ in 0..self.unnamed.draw(draw) {
                 let (lost, lasts) = (self.events.draw(draw).0, draw.between(Duration::from_secs(20), Duration::from_secs(90)));
-                // Drawn for those only who ask for it: what others draw stays as it was.
+                // Drawn only on request, so that the other draws stay the same.
                 let by = if let Choice::Is(by) = self.named_by { by } else { self.named_by.draw(draw) };
                 for (at, named, by) in [(lost, false, NodeNameSource::default()), (lost + lasts, true, by)] {
                     add(at, Operation::NameNodes(NameNodes { named, by }));
@@ -538,7 +538,7 @@ impl Draft for PodsDraft {
             let (at, edit) = (self.events.draw(draw).0, self.edit.draw(draw));
             add(at, Operation::EditState(EditState { edit }));
             if edit.leaves_nothing_to_read() {
-                // Nothing but people can mend that: they notice, and have the pool made anew.
+                // Only an operator can repair that: after a while the ConfigMap is deleted, so that the pool is rebuilt.
                 add(at + draw.between(Duration::from_secs(30), Duration::from_secs(120)), Operation::DeleteState);
             }
         }
@@ -546,7 +546,7 @@ impl Draft for PodsDraft {
         (plan, ops)
     }
 
-    /// A pod comes at another time, lives longer or shorter, or is deleted the other way. What is done to the pool stays.
+    /// Varies a pod: it comes at another time, lives longer or shorter, or is deleted in the other way. Operations on the pool stay.
     fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
         let pod_of = |op: &Op| match op.kind.own() {
             Operation::RunPod(run) => Some((run.namespace.clone(), run.pod.clone())),
@@ -558,7 +558,7 @@ impl Draft for PodsDraft {
         pods.dedup();
         let pod = pods.get(draw.below(pods.len().max(1) as u64) as usize)?.clone();
         let mut varied = ops.to_vec();
-        // What comes first is its arrival; all else of it comes later, in the order in which it was drawn.
+        // The first operation of the pod is its arrival; all others come later, in the order in which they were drawn.
         let mut own: Vec<&mut Op> = varied.iter_mut().filter(|op| pod_of(op).as_ref() == Some(&pod)).collect();
         let (arrival, life, forced) = (self.arrival.draw(draw).0, self.life.draw(draw).0, self.forced.get());
         let arrived = own.first()?.common.at;
@@ -581,7 +581,7 @@ impl Draft for PodsDraft {
     }
 }
 
-/// The names of the processes of a plan that are on no node of their own name.
+/// The names of the plan's processes that are not on a node of their own name.
 pub(super) fn shared_processes() -> [String; 3] {
     [OPERATOR.to_owned(), VMS.to_owned(), "controller-manager".to_owned()]
 }

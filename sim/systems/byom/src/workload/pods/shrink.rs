@@ -1,4 +1,4 @@
-//! Simpler variants of a workload of pods, for shrinking what fails.
+//! Simpler variants of a workload of pods, for shrinking failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use sim_harness::workload::{Smaller, closed_ranks};
 use super::plan::{PodsPlan, RunPod, adaptor_names, kubelet_name, node_name};
 use crate::Operation;
 
-/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, controllers and addresses, settings as they are shipped,
-/// people who do simpler things.
+/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, controllers and addresses, default settings, simpler
+/// operations.
 pub(super) fn smaller(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = fewer_nodes(plan, ops);
     let mut same_ops = |smaller: PodsPlan| {
@@ -31,16 +31,16 @@ pub(super) fn smaller(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     for simpler in [shipped, shipped_vm, PodsPlan { max_range: MAX_RANGE_IPS, ..plan.clone() }] {
         same_ops(simpler);
     }
-    // Longer deadlines pass less often: what fails with them needs no explanation by them.
+    // Longer deadlines pass less often: a failure that remains with them does not need them as its explanation.
     same_ops(PodsPlan { start_deadline: Span::secs(600).max(plan.start_deadline), ..plan.clone() });
     same_ops(PodsPlan { stop_deadline: Span::secs(60).max(plan.stop_deadline), ..plan.clone() });
     all.extend(simpler_ops(plan, ops));
     all
 }
 
-/// Nodes without pods given up, all of them or single ones; the pods of the last node moved to the first.
+/// Variants without the nodes that have no pods, all of them or single ones; and one with the pods of the last node moved to the first.
 ///
-/// Fewer nodes make other draws, also for those that stay: which of several smaller clusters still fails is a matter of luck.
+/// Fewer nodes change the draws, even for those that stay: which of several smaller clusters still fails is a matter of luck.
 fn fewer_nodes(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     let used: BTreeSet<u32> = ops.iter().filter_map(run_pod).map(|run| run.node).collect();
     let idle: Vec<u32> = (0..plan.nodes).filter(|number| !used.contains(number)).collect();
@@ -56,7 +56,7 @@ fn fewer_nodes(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     all
 }
 
-/// The workload without these nodes, which have no pods; the others close ranks. `None` if that is no fewer nodes.
+/// The workload without these nodes, which have no pods; the others are renumbered. `None` if there are no fewer nodes.
 fn without_nodes(plan: &PodsPlan, ops: &[Op], gone: &[u32]) -> Option<Smaller> {
     let (nodes, moved) = closed_ranks(plan.nodes, |number| !gone.contains(&number));
     let renamed = moved.iter().flat_map(|(&from, &to)| names(from).zip(names(to))).collect();
@@ -64,7 +64,7 @@ fn without_nodes(plan: &PodsPlan, ops: &[Op], gone: &[u32]) -> Option<Smaller> {
     (nodes < plan.nodes).then(|| Smaller { workload: PodsPlan { nodes, ..plan.clone() }.into(), ops, renamed })
 }
 
-/// The names of what runs on a node, and its own.
+/// The names of a node's processes, and its own.
 fn names(node: u32) -> impl Iterator<Item = String> {
     adaptor_names(node).into_iter().chain([kubelet_name(node), node_name(node)])
 }
@@ -86,7 +86,7 @@ fn run_pod(op: &Op) -> Option<&RunPod> {
     if let Operation::RunPod(run) = op.kind.own() { Some(run) } else { None }
 }
 
-/// The first addresses of the pool: no fewer than pods are run, lest the pool is exhausted and that is all there is to find.
+/// Shorter prefixes of the pool: at least as many addresses as there are pods, because an exhausted pool would be another failure.
 fn fewer_addresses(plan: &PodsPlan, ops: &[Op]) -> Vec<String> {
     let configured = ops.iter().any(|op| matches!(op.kind.own(), Operation::SetPool(_)));
     let addresses = PoolIps::parse(&plan.pool, plan.max_range, Mapped::AsIpv4).addresses;
@@ -94,7 +94,7 @@ fn fewer_addresses(plan: &PodsPlan, ops: &[Op]) -> Vec<String> {
         Operation::BreakVm(broken) => addresses.iter().position(|address| address.to_string() == broken.address).map(|at| at + 1),
         _ => None,
     };
-    // A broken VM gives no address.
+    // A broken VM provides no address.
     let broken = ops.iter().filter(|op| matches!(op.kind.own(), Operation::BreakVm(_))).count();
     let floor = ops.iter().filter_map(named).max().unwrap_or(0).max(ops.iter().filter_map(run_pod).count() + broken).max(1);
     if configured || addresses.len() <= floor {
@@ -126,10 +126,10 @@ fn simpler_ops(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     all
 }
 
-/// How long a pod lives at least: operations are requests of their own, and a delete that overtakes its create finds nothing.
+/// The minimum lifetime of a pod: operations are separate requests, and a delete that overtakes its create finds nothing.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
-/// A pod is run once until somebody deletes it, not at once, and nobody deletes a pod that was never run.
+/// Whether each pod is run only once until it is deleted, not at once, and no pod is deleted that was never run.
 pub(super) fn sensible(ops: &[Op]) -> bool {
     let mut in_order: Vec<&Op> = ops.iter().collect();
     in_order.sort_by_key(|op| op.common.at);

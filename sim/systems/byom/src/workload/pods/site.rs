@@ -1,4 +1,4 @@
-//! What the actors of a run share: nodes, sockets, the configured pool, the VMs.
+//! The shared state of a run's actors: nodes, sockets, the configured pool, the VMs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -18,30 +18,30 @@ use tokio::sync::{mpsc, oneshot};
 use super::machines::Machines;
 use super::plan::{NodeNameSource, PodsPlan};
 
-/// How long a process waits before it starts again after it refused its configuration: the first back-off of a kubelet.
+/// The time before a process that refused its configuration is started again: the first backoff of a kubelet.
 pub(super) const BACK_OFF: Duration = Duration::from_secs(10);
 
-/// What a process of the system under test sends its requests with, as client-go does.
+/// The API client of a process of the system under test, like client-go's.
 pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
 
 /// A request of a shim to an adaptor on its node.
 pub(super) enum ShimCall {
     /// StartVM: allocate a VM for the sandbox, hand it over and wait for its agent (B §2.1).
     Start {
-        /// The sandbox with its pod and user data; its ID is another for each attempt of the kubelet.
+        /// The sandbox with its pod and user data; each attempt of the kubelet has another ID.
         sandbox: Sandbox,
-        /// Until when the shim waits.
+        /// The deadline until which the shim waits.
         context: Context,
-        /// Where the answer goes.
+        /// The channel for the answer.
         reply: oneshot::Sender<Result<Address, StartError>>,
     },
     /// StopVM: release the VM of a sandbox (B §3.3).
     Stop {
-        /// The ID of the sandbox, without the pod's name that its allocation ID begins with.
+        /// The ID of the sandbox, without the pod's name with which its allocation ID begins.
         sandbox: Arc<str>,
-        /// Until when the shim waits.
+        /// The deadline until which the shim waits.
         context: Context,
-        /// Where the answer goes.
+        /// The channel for the answer.
         reply: oneshot::Sender<Result<(), UnknownSandbox>>,
     },
 }
@@ -49,20 +49,20 @@ pub(super) enum ShimCall {
 /// A connection to an adaptor; it ends with the adaptor's process.
 pub(super) type Socket = mpsc::UnboundedSender<ShimCall>;
 
-/// A sandbox as the container runtime keeps it on the disk of its node.
+/// A sandbox in the container runtime's records on the disk of its node.
 #[derive(Clone)]
 pub(super) struct Kept {
     pub pod: ObjectKey,
     pub pod_uid: Arc<str>,
-    /// The allocation ID, which notes name the sandbox by (B A1).
+    /// The allocation ID, by which notes identify the sandbox (B A1).
     pub id: Arc<str>,
     /// Whether its VM runs.
     pub ready: bool,
-    /// To the adaptor that started it.
+    /// The connection to the adaptor that started it.
     pub connection: Socket,
 }
 
-/// A node with its kubelet, and two adaptors of which a roll-out replaces one by the other.
+/// A node with its kubelet and two adaptors; a roll-out replaces one by the other.
 pub(super) struct Node {
     pub name: Arc<str>,
     pub adaptors: [ProcessId; 2],
@@ -73,9 +73,9 @@ pub(super) struct Node {
 }
 
 struct Serving {
-    /// Which of the two adaptors the DaemonSet wants.
+    /// The adaptors of the two that the DaemonSet wants.
     wanted: [bool; 2],
-    /// Where the shims connect: the one that came last, and while nobody listens there the other.
+    /// The sockets to which shims connect: the last one, or the other one while that is closed.
     sockets: Vec<Socket>,
 }
 
@@ -85,54 +85,54 @@ impl Node {
         Self { name, adaptors, kubelet, serving: Mutex::new(serving), sandboxes: Mutex::default() }
     }
 
-    /// Whether the DaemonSet wants this one of the two adaptors.
+    /// Whether the DaemonSet wants the adaptor in this slot.
     pub(super) fn wants(&self, slot: usize) -> bool {
         self.serving.lock().wanted[slot]
     }
 
-    /// Says which of the two adaptors the DaemonSet wants.
+    /// Sets the adaptors of the two that the DaemonSet wants.
     pub(super) fn want(&self, wanted: [bool; 2]) {
         self.serving.lock().wanted = wanted;
     }
 
-    /// An adaptor takes the place at which shims connect.
+    /// Makes shims connect to an adaptor from now on.
     pub(super) fn listen(&self, socket: Socket) {
         let sockets = &mut self.serving.lock().sockets;
         sockets.retain(|known| !known.is_closed());
         sockets.push(socket);
     }
 
-    /// A new connection: to the one that listened last if it lives, else to the other one; `None` = nobody listens.
+    /// A new connection: to the adaptor that listened last if it lives, else to the other one; `None` = neither listens.
     pub(super) fn connect(&self) -> Option<Socket> {
         self.serving.lock().sockets.iter().rev().find(|socket| !socket.is_closed()).cloned()
     }
 }
 
-/// What the actors share.
+/// The shared state of the actors.
 pub(super) struct Site {
     pub cluster: Weak<Cluster>,
     pub seed: u64,
     pub plan: PodsPlan,
-    /// By the name of an adaptor or a replica of the controller, its policy in the course of the run.
+    /// The policy in the course of the run, by the name of an adaptor or a replica of the controller.
     pub versions: BTreeMap<String, Version<Policy>>,
     pub machines: Machines,
     pub nodes: Vec<Node>,
     pub controllers: Vec<ProcessId>,
-    /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
+    /// The current value of `VM_POOL_IPS`, which processes read when they start.
     pub setting: Mutex<Arc<str>>,
-    /// What tells an adaptor that starts now the name of its node, if anything does.
+    /// The source of the node's name for an adaptor that starts now, if there is one.
     pub named: Mutex<Option<NodeNameSource>>,
-    /// Held by the roll-out that is under way.
+    /// Held by the current roll-out.
     pub rolling: tokio::sync::Mutex<()>,
 }
 
 impl Site {
-    /// The environment of a process in its present life.
+    /// The environment of a process in its current life.
     pub(super) fn env(&self, cluster: &Cluster, process: ProcessId) -> SimEnv {
         SimEnv::new(&cluster.rt, self.seed, process)
     }
 
-    /// The client of a process in its present life.
+    /// The client of a process in its current life.
     pub(super) fn client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
         let client = SimClient::of_program(cluster, process);
         let retries = client.transport().retries();
@@ -149,7 +149,7 @@ impl Site {
         *self.versions[&*cluster.rt.process_name(process)].at(cluster.rt.now())
     }
 
-    /// What is set now, and what a process makes of it; `None` = it refuses to start.
+    /// The current setting, and the configuration that a process derives from it; `None` = it refuses to start.
     pub(super) fn configuration(&self, policy: &Policy) -> (Arc<str>, Option<PoolConfig>) {
         let setting = self.setting.lock().clone();
         let config = PoolConfig::read(&setting, self.plan.max_range, policy).ok();

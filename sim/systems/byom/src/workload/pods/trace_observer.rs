@@ -1,4 +1,4 @@
-//! Tells the trace what the adaptors and the PeerPod controllers do.
+//! Notes the actions of adaptors and PeerPod controllers in the trace.
 
 use std::sync::Weak;
 
@@ -40,7 +40,7 @@ impl Observer for TraceObserver {
                 let result = result.copied().map_err(|error| Failure::of(error, effort));
                 PoolNote::RecoverEnded { result, effort: *effort, of_call }
             }
-            // The kubelet says what became of a start; PeerPods are seen in the API.
+            // The kubelet notes the outcome of a start; PeerPods are seen in the API.
             Step::ReleaseBegun { id: None, .. }
             | Step::ReleaseEnded { id: None, .. }
             | Step::StartFailed { .. }

@@ -1,4 +1,4 @@
-//! Which claims there are about Spiderpool.
+//! The claims about Spiderpool.
 
 mod allocation;
 mod reclaim;
@@ -6,10 +6,10 @@ mod subnets;
 
 use sim_harness::claim::ClaimSuite;
 
-/// Former names of claims, and the present ones.
+/// Former names of claims, and their present ones.
 pub(crate) const RENAMED: &[(&str, &str)] = &[("waiting-requests-get-their-turn", "queued-requests-are-served")];
 
-/// All of them by subject, in the order in which they are listed.
+/// All claims by subject, in the order in which they are listed.
 pub(crate) fn suites() -> Vec<ClaimSuite> {
     vec![
         ClaimSuite { name: "spiderpool/allocation", claims: allocation::CLAIMS },

@@ -1,4 +1,4 @@
-//! G §11: when all is quiet, records, endpoints, pods and sandboxes tell one story.
+//! G §11: once the cluster is idle, records, endpoints, pods and sandboxes agree.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use super::super::{IpamClaim, told};
 use super::leak::{at_the_latest, is_reclaimed, leak_of, leak_of_record};
 use super::{NoEndpointOutlivesItsPod, RecordsOfGonePodsDisappear};
 
-/// What was recorded a moment ago need not answer yet: an ADD may take so long (A §10).
+/// The time for which a new record need not answer yet: an ADD may take so long (A §10).
 const YOUNG: Duration = Duration::from_secs(120);
 
-/// In the end every record is of a pod that exists and answers on the address in one place, or whose place waits for its next pod; it
-/// has an endpoint of the same UID that names the address; counts match; no endpoint is left of a pod that is gone, unless only finalizers
+/// Eventually every record belongs to an existing pod that answers on the address in one place, or to a pod whose place waits for its next
+/// pod; it has an endpoint of the same UID that names the address; counts match; no endpoint of a gone pod is left, unless only finalizers
 /// of others hold it; and no sandbox answers on an address that is not recorded for it.
 ///
-/// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good,
-/// those that nothing could serve when they asked last, those whose sandbox was there when a setting let a scan take what they had (G EX3),
-/// and those whose right ended so lately that reclaim may still find them. Nor are records of live pods that no endpoint named before the
-/// run, or that people hid from the last request for their pods. Of a pod that nobody has ever seen its name decides who keeps what is
-/// recorded for it. It is what upstream's own chaos tests look at (G §12). Broken by nearly everything, so that a claim with a narrower
-/// sentence says more.
+/// Not judged are pods in transition: young ones, those with an open request at an agent, those on nodes that are permanently out of reach,
+/// those that could not be served when they asked last, those whose sandbox existed when a setting permitted a scan to take their addresses
+/// (G EX3), and those whose entitlement ended so recently that reclaim may still find them. Nor are records of live pods that no endpoint
+/// named before the run, or that were made unreadable by hand during the last request for their pods. If the pod of a record was never
+/// seen, its name decides who keeps the address. Upstream's own chaos tests check the same property (G §12). It is broken by nearly every
+/// mutation, so a claim with a narrower statement says more.
 pub(crate) struct AllAddressesAreAccountedFor;
 
 impl IpamClaim for AllAddressesAreAccountedFor {
@@ -68,7 +68,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
     }
 }
 
-/// Whether the right of a pod ended so long ago that reclaim must have found it.
+/// Whether the entitlement of a pod ended so long ago that reclaim must have found it.
 fn is_over(view: &View, uid: &str) -> bool {
     leak_of(view, uid).is_some_and(|leak| at_the_latest(view, leak.due) <= view.at)
 }
@@ -79,7 +79,7 @@ fn is_on_lost_node(view: &View, pod: Option<&Pod>) -> bool {
     pod.is_some_and(lost)
 }
 
-/// What is wrong with a record.
+/// The error about a record, if there is one.
 fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, record: &PoolIPAllocation) -> Option<String> {
     let uid = &*record.pod_uid;
     let since = view.pools.holder(pool, address).and_then(|holder| holder.since);

@@ -1,4 +1,4 @@
-//! What happens in some runs, so that scenarios about reclaim test what they are meant to.
+//! Events that happen in some runs, so that scenarios about reclaim test what they are meant to test.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use super::super::{Findings, IpamClaim};
 use super::ends;
 use crate::workload::ReclaimNote;
 
-/// What a single event shows.
+/// Coverage by a single event.
 #[derive(Clone, Copy)]
 pub(crate) enum ReclaimCoverage {
     /// An executor removes a record.
     AnAddressIsReclaimedByTracing,
     /// A scan removes a record.
     AnAddressIsReclaimedByAScan,
-    /// A replica that does not lead removes a record on account of a scan.
+    /// A replica that does not lead removes a record because of a scan.
     AStandbyScansAndReleases,
-    /// The database, or the way to the executors, has no room.
+    /// The database, or the queue of the executors, has no room.
     ReclaimHasNoRoom,
-    /// A replica takes from a pod that runs what its status does not name, as a setting lets it.
+    /// A replica takes the addresses of a running pod whose status names none, as a setting permits.
     APodWithoutAddressesIsReclaimed,
 }
 
@@ -54,7 +54,7 @@ impl IpamClaim for ReclaimCoverage {
                     && taken.any(|(address, before)| {
                         let uid = &*before.pod_uid;
                         let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
-                        // One whose grace is over loses them in any case.
+                        // A pod whose grace period is over loses them in any case.
                         view.has_right(uid, change.said.by, announced) && view.runs_without_ips(uid, announced)
                     })
             }
@@ -65,7 +65,7 @@ impl IpamClaim for ReclaimCoverage {
     }
 }
 
-/// An endpoint that one replica marked is let go by another one.
+/// An endpoint that one replica marked loses its finalizer through another replica.
 #[derive(Default)]
 pub(crate) struct AMarkedEndpointIsFinishedByAnother {
     marked: FxHashMap<Arc<str>, ProcessId>,
@@ -93,7 +93,7 @@ impl IpamClaim for AMarkedEndpointIsFinishedByAnother {
     }
 }
 
-/// A replica learns of a deletion that its watch missed: it lists the pods again, and one that it knew is not there.
+/// A replica learns of a deletion that its watch missed: it lists the pods again, and a pod that it knew is absent.
 #[derive(Default)]
 pub(crate) struct ATombstoneIsSeen {
     missed: FxHashSet<(ProcessId, Arc<str>)>,
@@ -117,7 +117,7 @@ impl IpamClaim for ATombstoneIsSeen {
     }
 }
 
-/// Another replica leads than before.
+/// The leader of reclaim changes.
 #[derive(Default)]
 pub(crate) struct LeadershipOfReclaimChangesHands {
     last: Option<ProcessId>,
@@ -136,7 +136,7 @@ impl IpamClaim for LeadershipOfReclaimChangesHands {
     }
 }
 
-/// A scan finds in its caches that a record is to go, and the API server says that it stays.
+/// A scan decides from its caches to release a record, and the API server's state says that it stays.
 pub(crate) struct TheApiServerRefusesARelease;
 
 impl IpamClaim for TheApiServerRefusesARelease {
@@ -146,7 +146,7 @@ impl IpamClaim for TheApiServerRefusesARelease {
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Reclaim(_, ReclaimNote::Judged { address: Some(_), release: false, row, overrules: Some(_), .. }) = seen else { return };
-        // What stays because somebody could not be asked is not refused.
+        // A record that stays because a read failed does not count as refused.
         let unread = matches!(
             row,
             Row::NameUnreadable

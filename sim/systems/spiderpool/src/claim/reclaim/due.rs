@@ -1,4 +1,4 @@
-//! Things that must have happened by a time.
+//! Events that must have happened by a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use sim_config::time::SimTime;
 
 use super::super::Findings;
 
-/// What a claim waits for, by name or UID, and by when.
+/// The events that a claim waits for, by name or UID, with their deadlines.
 #[derive(Default)]
 pub(super) struct Due {
     by_time: BTreeMap<SimTime, Vec<Arc<str>>>,
-    /// The next time at which each is looked at.
+    /// The next time at which each of them is checked.
     next: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Due {
-    /// Something must have happened by then. Being told so again costs little; an earlier time counts.
+    /// Expects an event by a time. Repeated calls are cheap; the earliest time counts.
     pub(super) fn expect(&mut self, what: &Arc<str>, by: SimTime, findings: &mut Findings) {
         if by == SimTime::NEVER || self.next.get(what).is_some_and(|next| *next <= by) {
             return;
@@ -27,7 +27,7 @@ impl Due {
         findings.expect_by(by);
     }
 
-    /// What has to be looked at by now.
+    /// Removes and returns what has to be checked by now.
     pub(super) fn take(&mut self, now: SimTime) -> Vec<Arc<str>> {
         let later = self.by_time.split_off(&SimTime::from_micros(now.as_micros() + 1));
         let taken: Vec<_> = std::mem::replace(&mut self.by_time, later).into_values().flatten().collect();

@@ -1,4 +1,4 @@
-//! G GL11: a pool that is to go goes with its last record.
+//! G GL11: a terminating pool is deleted with its last record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::due::Due;
 use super::leak::{failover, hinders, is_reclaimed};
 use crate::workload::ReclaimNote;
 
-/// What the controller of pools needs for it: to be told, and a write.
+/// The time that the controller of pools needs to be notified and to write.
 const PROMPTLY: Duration = Duration::from_secs(15);
 
-/// A terminating pool without records is gone soon after, while somebody leads.
+/// A terminating pool without records is deleted soon after, while a replica leads.
 ///
-/// Broken by whatever keeps the records in it: a leak is a pool that cannot be deleted, too. It does not see pools that wait for a record.
+/// Broken by whatever keeps the records in it: a leak also prevents a pool's deletion. It does not judge pools that wait for a record.
 #[derive(Default)]
 pub(crate) struct EmptiedPoolsGoInTime {
     due: Due,
-    /// Since when a terminating pool has had no record.
+    /// The times since which terminating pools have had no record.
     empty: FxHashMap<Arc<str>, SimTime>,
 }
 

@@ -1,4 +1,4 @@
-//! G GL8, GL9: endpoints of pods that are gone go, too.
+//! G GL8, GL9: endpoints of gone pods are deleted in time.
 
 use std::sync::Arc;
 
@@ -11,32 +11,32 @@ use super::due::Due;
 use super::leak::{Leak, by_scan, hinders, is_reclaimed, leak_of};
 use super::{has_finalizer, reclaimed_in_time};
 
-/// Which endpoints are meant.
+/// The endpoints that a claim judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndpointCase {
-    /// GL8: those to which no record leads any more. Counted from when that came to be. Broken by `orphan-endpoint-kept`.
+    /// GL8: those that no record leads to any more, counted from that time. Broken by `orphan-endpoint-kept`.
     OrphanEndpointsAreSwept,
-    /// GL9: all, as far as they have Spiderpool's finalizer. Broken by `orphan-endpoint-kept` and `event-lost-on-error`.
+    /// GL9: all endpoints that have Spiderpool's finalizer. Broken by `orphan-endpoint-kept` and `event-lost-on-error`.
     EndpointsOfVanishedPodsGoInTime,
 }
 
-/// An endpoint of a pod that is gone, and whose place nobody keeps, has gone or lost Spiderpool's finalizer once a scan must have found it.
+/// The endpoint of a pod that is gone and has no kept place is gone, or has lost Spiderpool's finalizer, once a scan must have found it.
 ///
-/// It does not see endpoints that a person changed, nor those of UIDs that nobody has seen.
+/// It does not judge endpoints that were changed by hand, or those of UIDs that were never seen.
 pub(crate) struct EndpointsGoInTime {
     of: EndpointCase,
     due: Due,
-    /// Since when no record has led to the endpoint of a pod.
+    /// The times since which no record has led to the endpoint of a pod.
     alone: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl EndpointsGoInTime {
-    /// Those of a sort.
+    /// The claim for one case.
     pub(crate) fn of(of: EndpointCase) -> Self {
         Self { of, due: Due::default(), alone: FxHashMap::default() }
     }
 
-    /// By when the endpoint of a pod has to be gone; `None` = it is, or the pod keeps it.
+    /// The time by which the endpoint of a pod has to be gone; `None` = it is gone, or the pod keeps it.
     fn deadline(&mut self, view: &View, uid: &Arc<str>) -> Option<(SimTime, Arc<str>)> {
         let (key, leak) = left(view, uid)?;
         if self.of == EndpointCase::EndpointsOfVanishedPodsGoInTime {
@@ -55,18 +55,19 @@ impl EndpointsGoInTime {
     }
 }
 
-/// The endpoint of a pod that is gone and has no place that is there: one that has Spiderpool's finalizer, and that no person touched.
+/// The endpoint that is left of a pod which is gone and whose place no longer exists, if it has Spiderpool's finalizer and was not edited
+/// by hand.
 fn left(view: &View, uid: &str) -> Option<(Arc<str>, Leak)> {
     let pod = view.pods.get(uid).filter(|pod| pod.gone)?;
     let own = |name: &&Arc<str>| view.endpoints.get(name).is_some_and(|endpoint| uid_of(endpoint) == uid && has_finalizer(endpoint));
     let key = pod.names().find(own)?;
     (!view.changes.touched_endpoint(key)).then_some(())?;
     let leak = leak_of(view, uid)?;
-    // It goes after its records, and nobody takes those of a pool that cannot be read (G R16).
+    // The endpoint is deleted after its records, and records of a pool that cannot be parsed are not removed (G R16).
     let endpoint = view.endpoints.get(key)?;
     let readable = addresses_of(endpoint).filter_map(|(_, pool, _)| view.pools.get(pool)?.garbled_until(view.at)).max();
     let readable = readable.filter(|until| *until > leak.event);
-    // A create that was held up on its way is carried out when the pod is long gone: nobody could find its endpoint before.
+    // A delayed create is carried out when the pod is long gone: its endpoint could not be found before.
     let late = endpoint.metadata.creation_timestamp.as_ref().map(|created| sim_time(created.0)).filter(|created| *created > leak.event);
     let since = readable.max(late);
     Some((key.clone(), since.map_or(leak, |since| Leak { due: leak.due.max(since), event: since, ..leak })))
@@ -182,7 +183,7 @@ mod tests {
             assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
             assert!(stage.detail()[0].starts_with("endpoint ns/web-0 of ns/web-0"), "{:?}", stage.detail());
         });
-        // Records that nobody can read hold it as long as they cannot be, and no longer.
+        // Records that cannot be parsed hold the endpoint until they can be, and no longer.
         staged(claim, |stage| {
             stage.stateful_set("ns/web", 0);
             let mut mended = JsonText::default();

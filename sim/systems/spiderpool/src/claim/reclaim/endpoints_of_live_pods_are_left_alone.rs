@@ -1,14 +1,15 @@
-//! G GS6: no endpoint of a live pod is ended by reclaim.
+//! G GS6: reclaim ends no endpoint of a live pod.
 
 use super::super::view::{EventMask, Seen, View, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, violated, without_ips};
 
-/// A replica of the controller neither deletes nor marks an endpoint, nor takes its finalizer, whose UID is that of a pod with a right to
-/// its addresses, as `live-pods-are-not-reclaimed` has it.
+/// A replica of the controller neither deletes nor marks an endpoint, nor removes its finalizer, if its UID is that of a pod which is
+/// entitled to its addresses by the rules of `live-pods-are-not-reclaimed`.
 ///
 /// Excused as `empty-pod-ips-release`, where the setting is on. Broken by `finalizer-patch-by-name`, `endpoint-uid-precondition-only`,
-/// `scan-trusts-cached-endpoint` and `database-keyed-by-name`. It does not see endpoints that the garbage collector of Kubernetes takes.
+/// `scan-trusts-cached-endpoint` and `database-keyed-by-name`. It does not judge endpoints that the garbage collector of Kubernetes
+/// deletes.
 pub(crate) struct EndpointsOfLivePodsAreLeftAlone;
 
 impl IpamClaim for EndpointsOfLivePodsAreLeftAlone {

@@ -1,4 +1,4 @@
-//! G §8: who leads no more stops.
+//! G §8: former leaders stop.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use crate::workload::ReclaimNote;
 
-/// A replica that knows that it leads no more does nothing on account of a pod that it traced (D §1.3.6): of a release that it begins it
-/// marks no endpoint and removes no record. What it had begun before may end.
+/// A replica that knows that it no longer leads does nothing for a pod that it traced (D §1.3.6): in a release that it begins, it marks no
+/// endpoint and removes no record. Releases that it had begun before may end.
 ///
 /// Broken by `ex-leader-goes-on`.
 #[derive(Default)]
 pub(crate) struct ExLeadersStop {
-    /// By replica and name, the UIDs of the releases that one began who does not lead.
+    /// The UIDs of the releases that a replica began without leading, by replica and name.
     begun: FxHashMap<(ProcessId, Arc<str>), Vec<Arc<str>>>,
 }
 

@@ -1,4 +1,4 @@
-//! G §8: who leads begins at once.
+//! G §8: leaders begin at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::due::Due;
 use super::leak::hinders;
 use crate::workload::ReclaimNote;
 
-/// Within which time a replica acts on a lease that it has taken: an answer that is late, and caches that have just begun to fill.
+/// The time within which a replica acts on a lease that it has taken: a late response, and caches that have just begun to fill.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A replica whose write makes it the holder of the lease says within 10 s that it leads: it traces from then on, and scans for what the
-/// one before missed. Without faults that can hinder it.
+/// A replica whose write makes it the holder of the lease reports within 10 s that it leads: from then on it traces, and scans for what its
+/// predecessor missed. This holds without faults that can hinder it.
 ///
-/// Broken by `leader-flag-polled`, as far as the setting lets it look seldom. It does not see a replica that never notices a loss.
+/// Broken by `leader-flag-polled`, if the setting makes its polls infrequent. It does not detect a replica that never notices a loss.
 #[derive(Default)]
 pub(crate) struct LeadersBeginAtOnce {
-    /// Who holds the lease and has not begun, and since when.
+    /// The holder of the lease that has not begun yet, and the time since which it holds it.
     waits: FxHashMap<Arc<str>, (ProcessId, SimTime)>,
     due: Due,
 }
@@ -36,9 +36,9 @@ impl IpamClaim for LeadersBeginAtOnce {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Lease(by) => {
-                // Whoever had it before has lost it.
+                // The previous holder has lost the lease.
                 self.waits.clear();
-                // A controller that does not reclaim takes the lease for other work.
+                // A controller that does not reclaim uses the lease for other work.
                 if !view.terms.replicas.is_empty() && !view.replicas.leads(by) {
                     let name = view.name(by);
                     self.due.expect(&name, view.at + SOON, findings);
@@ -78,7 +78,7 @@ pub(super) mod tests {
     use super::*;
     use kube_sim::trace::FaultChange;
 
-    /// A replica takes the lease, or renews it.
+    /// Makes a replica take or renew the lease.
     fn holds(stage: &mut Stage, number: usize) {
         let mut lease = Lease::default();
         lease.spec.get_or_insert_default().holder_identity = Some(format!("spiderpool-controller-{number}"));

@@ -1,16 +1,16 @@
-//! G GS3: no live pod loses its record to reclaim.
+//! G GS3: reclaim takes no record of a live pod.
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::{violated, without_ips};
 
 /// A replica of the controller removes no record under the name and with the UID of a pod that, in the store at the moment of the write,
-/// exists, has not ended, and is not past its grace: deletionTimestamp, deletionGracePeriodSeconds and the additional delay after it. What
-/// counts is the latest of the true time, the clock of the replica, and that clock when it announced the release.
+/// exists, has not ended, and is not past its grace period: deletionTimestamp, deletionGracePeriodSeconds and the additional delay after
+/// it. The latest of three clocks counts: the true time, the clock of the replica, and that clock when it announced the release.
 ///
 /// Excused as `empty-pod-ips-release`, where the setting is on. Broken by `scan-trusts-cached-pod`, `scan-trusts-cached-endpoint`,
-/// `half-written-endpoint-frees`, `grace-counted-once` and `empty-pod-ips-means-gone`. It does not see pods that are gone while their
-/// containers run: that is what `live-sandboxes-keep-their-records` looks at.
+/// `half-written-endpoint-frees`, `grace-counted-once` and `empty-pod-ips-means-gone`. It does not judge pods that are gone while their
+/// containers run: they are the business of `live-sandboxes-keep-their-records`.
 pub(crate) struct LivePodsAreNotReclaimed;
 
 impl IpamClaim for LivePodsAreNotReclaimed {
@@ -26,7 +26,7 @@ impl IpamClaim for LivePodsAreNotReclaimed {
         for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
             findings.exercised();
             let uid = &*before.pod_uid;
-            // What the view knows of this very write, with the clocks that count.
+            // The view's evaluation of this very write, with the clocks that count.
             if view.reclaimed_of(uid, address).is_none_or(|reclaimed| reclaimed.entitled) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! G GS2: what answers is recorded.
+//! G GS2: addresses that answer are recorded.
 
 use std::net::IpAddr;
 
@@ -9,16 +9,16 @@ use super::super::view::{EventMask, Seen, View, is_migration};
 use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim, WITHOUT_UID};
 use super::violated;
 
-/// While a sandbox answers on an address, its pool records the address for the sandbox's UID: from its attachment until its interface is
-/// to be taken down, or it is gone. Whoever removes the record breaks it, an agent or a replica of the controller. The pods of a VM may
+/// While a sandbox answers on an address, its pool records the address for the sandbox's UID: from its attachment until its interface is to
+/// be taken down, or it is gone. An agent or a replica of the controller that removes the record breaks the claim. The pods of a VM may
 /// hand a record to each other, and it stays as long as one of them answers.
 ///
-/// Excused by the documented hazards of reclaim within their bounds, also where another NIC of the pod drew what a hazard took from this
-/// one, and an agent takes it back; by hands; and where the next pod of its place takes over what a pod had that was deleted by force,
-/// until the node must have ended its sandbox; and where no UID tells the sandbox of a pod that is gone from the next pod of its name,
-/// which has the record. Broken by `force-delete-frees-at-once`, `returned-node-frees-at-once`,
-/// `records-before-endpoint` with `reown-missing-record`, `vm-record-without-owner-check`, `scan-trusts-cached-pod` and
-/// `scan-trusts-cached-endpoint`. It does not see which pool an address of a second pool was taken from.
+/// Excused by the documented hazards of reclaim within their bounds, even where another NIC of the pod got the address that a hazard took
+/// from this one, and an agent takes it back; by edits by hand; where the next pod of its place takes over the addresses of a pod that was
+/// deleted by force, until the node must have ended its sandbox; and where no UID distinguishes the sandbox of a gone pod from the next pod
+/// of its name, which has the record. Broken by `force-delete-frees-at-once`, `returned-node-frees-at-once`, `records-before-endpoint` with
+/// `reown-missing-record`, `vm-record-without-owner-check`, `scan-trusts-cached-pod` and `scan-trusts-cached-endpoint`. It does not see
+/// which pool an address was taken from if it is in a second pool as well.
 pub(crate) struct LiveSandboxesKeepTheirRecords;
 
 impl IpamClaim for LiveSandboxesKeepTheirRecords {
@@ -32,7 +32,7 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                 for edit in &change.edits {
                     let Some((address, before)) = edit.taken() else { continue };
                     findings.exercised();
-                    // What one pod of a VM answers on may be recorded for the other.
+                    // An address on which one pod of a VM answers may be recorded for the other pod.
                     let is_of = |uid: &str| *uid == *before.pod_uid || is_migration(view, &before.pod_uid, uid);
                     let Some((_, sandbox)) = view.sandboxes.answering(address).find(|(_, sandbox)| is_of(&sandbox.uid)) else {
                         continue;
@@ -43,7 +43,7 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     }
                     let succeeded =
                         view.is_succeeded(&sandbox.uid) || successor.is_some_and(|after| view.succeeds(&after.pod_uid, &sandbox.uid));
-                    // Of a VM's other pod the record is the successor's, which a replica may reclaim by right.
+                    // If the record is that of the VM's other pod, it is the successor's, which a replica may legitimately reclaim.
                     let of_successor = *sandbox.uid != *before.pod_uid;
                     let forced = (change.by_agent || of_successor) && succeeded && view.may_outlive(&sandbox.uid);
                     let forced = forced.then_some(FORCED_SUCCESSOR);
@@ -71,7 +71,7 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     if view.pools.holders(*address).any(|holder| own(&holder.record.pod_uid)) {
                         continue;
                     }
-                    // Its ADD was under way when the next pod of its place took the record over.
+                    // The sandbox's ADD was in progress when the next pod of its place took the record over.
                     let taken_over = view.pools.holders(*address).any(|holder| view.succeeds(&holder.record.pod_uid, &sandbox.uid));
                     let forced = taken_over && view.may_outlive(&sandbox.uid);
                     let of_name = |uid: &str| view.pods.get(uid).is_some_and(|pod| *pod.key == *sandbox.pod.as_str());
@@ -92,8 +92,8 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
     }
 }
 
-/// Whether a record is that of a NIC which does not answer on the address: what does was given it before. A NIC without a name, which may
-/// be any, is told by nothing or by a number (A §2.4).
+/// Whether a record is that of a NIC which does not answer on the address: the NIC that does got the address before. A NIC without a name,
+/// which may be any, is recorded without a name or with a number (A §2.4).
 fn is_of_a_silent_nic(view: &View, address: IpAddr, record: &PoolIPAllocation) -> bool {
     let of_pod = view.sandboxes.answering(address).filter(|(_, sandbox)| *sandbox.uid == *record.pod_uid);
     let mut answering = of_pod.flat_map(|(_, sandbox)| &sandbox.nics).filter(|(.., addresses)| addresses.contains(&address));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn whoever_is_forced_when_its_grace_is_over_has_no_other_and_whoever_is_forced_before_has_the_rest() {
-        // It has 8 s, and as many once more.
+        // The pod has 8 s, and another 8 s.
         for (forced, seconds, excuse) in [(10, 1, None), (10, 7, Some(FORCE_DELETE)), (17, 1, Some(FORCE_DELETE))] {
             with_pod(|stage| {
                 stage.pod_is_shown("ns/a");
@@ -360,7 +360,7 @@ mod tests {
         for (again, excuse) in [(None, Some(UNREACHABLE_NODE)), (Some(true), Some(UNREACHABLE_NODE)), (Some(false), None)] {
             with_pod(|stage| {
                 stage.terminate_with("ns/a", 30);
-                // The DEL of eth0 is lost: it answers until the network namespace goes.
+                // The DEL of eth0 is lost: it answers until the network namespace is gone.
                 for (nic, failed) in [("net2", true), ("net1", false)].into_iter().chain(again.map(|failed| ("net2", failed))) {
                     stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: nic.into(), netns: true });
                     stage.node(PodNote::DelDone { sandbox: "a".into(), nic: nic.into(), failed });

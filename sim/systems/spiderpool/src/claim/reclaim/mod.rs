@@ -1,7 +1,7 @@
-//! Claims about reclaim: G GS1 to GS10, GL1 to GL11, and what keeps scenarios about it honest.
+//! Claims about reclaim: G GS1 to GS10, GL1 to GL11, and coverage claims that keep its scenarios meaningful.
 //!
-//! The truth is what sandboxes answer on and what the store holds; what replicas of the controller say only tells what they are about
-//! to do. Whether a pod has a right to its addresses is read once more from the store at the moment of the write (`view/entitlement.rs`).
+//! The ground truth is the addresses that sandboxes answer on, and the store; notes of replicas only tell what they are about to do. A
+//! pod's entitlement to its addresses is derived again from the store at the moment of the write (`view/entitlement.rs`).
 
 mod all_addresses_are_accounted_for;
 mod coverage;
@@ -53,7 +53,7 @@ pub(crate) use repeated_reclaim_changes_nothing::RepeatedReclaimChangesNothing;
 pub(crate) use switched_off_nodes_are_left_alone::SwitchedOffNodesAreLeftAlone;
 pub(crate) use switched_off_reclaim_stands_still::SwitchedOffReclaimStandsStill;
 
-/// Reports a violation with the first excuse there is.
+/// Reports a violation with the first excuse that applies.
 fn violated(findings: &mut Findings, excuse: Option<&'static str>, by_hand: bool, detail: impl FnOnce() -> Vec<String>) {
     match excuse.or(by_hand.then_some(BY_HAND)) {
         Some(excuse) => findings.violated_with(excuse, detail),
@@ -61,7 +61,7 @@ fn violated(findings: &mut Findings, excuse: Option<&'static str>, by_hand: bool
     }
 }
 
-/// The excuse of a running pod that loses what it has because its status names no address.
+/// The excuse of a running pod that loses its addresses because its status names none.
 fn without_ips(view: &View, uid: &str, announced: Option<&Announced>) -> Option<&'static str> {
     view.runs_without_ips(uid, announced).then_some(EMPTY_POD_IPS)
 }
@@ -74,7 +74,7 @@ fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
     endpoint.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER)
 }
 
-/// What a write does to an endpoint that ends it; none if it goes on.
+/// The effect of a write that ends an endpoint; `None` if the endpoint goes on.
 fn ends(change: &EndpointChange) -> Option<&'static str> {
     let before = change.before.as_ref()?;
     match &change.after {

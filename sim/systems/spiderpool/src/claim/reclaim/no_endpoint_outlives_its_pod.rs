@@ -1,12 +1,12 @@
-//! A L8: in the end no endpoint is left of a pod that is gone.
+//! A L8: eventually no endpoint outlives its pod.
 
 use super::super::view::{View, addresses_of, is_held_by_others, uid_of};
 use super::super::{IpamClaim, told};
 use super::leak::{is_reclaimed, leak_of};
 use super::records_of_gone_pods_disappear::{is_long_gone, is_long_superseded};
 
-/// In the end there is no endpoint of a pod that is gone, with the same reserve, whether a DEL came for it or not. One that only finalizers
-/// of others hold is theirs to let go.
+/// Eventually there is no endpoint of a gone pod, with the exceptions of `records-of-gone-pods-disappear`, whether a DEL came for it or
+/// not. An endpoint that only finalizers of others hold is left to them.
 ///
 /// Broken by `orphan-endpoint-kept`, and by `finalizer-left-behind` (A) without reclaim.
 pub(crate) struct NoEndpointOutlivesItsPod;

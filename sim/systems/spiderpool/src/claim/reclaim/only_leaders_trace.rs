@@ -1,4 +1,4 @@
-//! G §1.6: tracing is the duty of the leader.
+//! G §1.6: only leaders trace.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use crate::workload::ReclaimNote;
 
-/// A replica that does not lead takes no pod into its database, neither at an event nor in a scan: its informer is there for the leader
-/// alone. One that takes the lease may notice at different places, within the same moment.
+/// A replica that does not lead takes no pod into its database, neither at an event nor in a scan: its informer serves the leader alone. A
+/// replica that takes the lease may notice that in different parts of its code within the same moment.
 ///
-/// It does not see an informer of a replica that does not lead as long as nothing comes of it.
+/// It does not detect an informer of a replica that does not lead as long as it has no effect.
 #[derive(Default)]
 pub(crate) struct OnlyLeadersTrace {
-    /// Who has taken in which pod now without having said that it leads.
+    /// The replicas that have taken in a pod in the present moment without having reported that they lead, with the pods.
     doubts: Vec<(ProcessId, Arc<str>)>,
 }
 

@@ -1,4 +1,4 @@
-//! G GS4, GS5: places keep what they have.
+//! G GS4, GS5: places keep their records.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::super::{Findings, IpamClaim};
 use super::{ends, is_marked, violated, without_ips};
 
 /// While a StatefulSet covers an ordinal, or a VM is valid, no replica of the controller removes the record of that place or marks its
-/// endpoint, whether its pod is there or not.
+/// endpoint, whether its pod exists or not.
 ///
-/// A place that was gone since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose endpoint was
-/// marked while it was gone: that release is finished. A place whose later pod answers on other addresses, or did when the replica asked
-/// for it, does not need the old one (U-1), and no later pod is given an address of an auto pool that is being deleted (S-4p). What an
-/// orphan was given for the first time goes with it, also if a StatefulSet has adopted it since: its endpoint says whose it was then, and
-/// once it is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by `empty-pod-ips-means-gone`,
+/// A place that was gone at some time since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose
+/// endpoint was marked while it was gone: that release is completed. A place whose later pod answers on other addresses, or did when the
+/// replica asked for it, does not need the old one (U-1), and no later pod gets an address of an auto pool that is being deleted (S-4p).
+/// Addresses that an orphan was given for the first time go with it, even if a StatefulSet has adopted it since: its endpoint says whose it
+/// was then, and once the pod is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by `empty-pod-ips-means-gone`,
 /// `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`, `vm-record-without-owner-check` and
-/// `scan-trusts-cached-pod`. It does not see places that the settings take for ordinary pods.
+/// `scan-trusts-cached-pod`. It does not judge places that the settings treat as ordinary pods.
 pub(crate) struct PlacesKeepTheirRecords;
 
 impl IpamClaim for PlacesKeepTheirRecords {
@@ -75,35 +75,35 @@ impl IpamClaim for PlacesKeepTheirRecords {
     }
 }
 
-/// Whether a record goes with its pod, because no pod is given an address of its auto pool any more, which is being deleted (A §8.6).
+/// Whether a record goes with its pod because its auto pool is being deleted and no pod gets an address of it any more (A §8.6).
 fn ends_with_its_pool(view: &View, change: &PoolChange, uid: &str, place: &Place) -> bool {
     let is_ending = |pool: &Arc<SpiderIPPool>| pool.metadata.deletion_timestamp.is_some() && is_auto_pool(pool);
     matches!(place, Place::Ordinal(..)) && change.before.as_ref().is_some_and(is_ending) && view.pods.get(uid).is_none_or(|pod| pod.gone)
 }
 
-/// The place of a pod. Of an orphan it is left open: the write that is judged may be the one that takes away what says so.
+/// The place of a pod. `None` for an orphan: the write under judgement may be the one that removes the evidence.
 fn place_of<'a>(view: &'a View, uid: &str) -> Option<&'a Place> {
     view.keeping_place(view.pods.get(uid).filter(|pod| !pod.is_orphan())?)
 }
 
-/// Whether an endpoint is that of a pod which is gone, and which was an orphan when it was given what the endpoint names.
+/// Whether an endpoint belongs to a gone pod that was an orphan when it was given the addresses in the endpoint.
 fn goes_with_orphan(view: &View, uid: &str, endpoint: &SpiderEndpoint) -> bool {
     let was_orphan = |pod: &Pod| pod.gone && matches!(pod.place, Some(Place::Ordinal(..))) && pod.was_orphan_since(SimTime::ZERO);
     !is_of_set(endpoint) && view.pods.get(uid).is_some_and(was_orphan)
 }
 
-/// Whether a place has been there all the time since it can have been asked for on account of a release.
+/// Whether a place has existed at all times since the replica can have asked for it for a release.
 fn is_kept(view: &View, place: &Place, announced: Option<&Announced>) -> bool {
     let since = announced.map_or(u64::MAX, |announced| announced.decided);
     view.places.is_there(place) && view.places.were_there_since(place, since)
 }
 
-/// Since when a replica can have known the pods on account of a release.
+/// The time since which a replica can have known the pods for a release.
 fn read(announced: Option<&Announced>) -> SimTime {
     announced.map_or(SimTime::NEVER, |announced| announced.read)
 }
 
-/// Whether a later pod of the place answers on addresses of which this is none, or did at a point of time or later.
+/// Whether a later pod of the place answers only on other addresses than this one, now or at some time since `since`.
 fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr, since: SimTime) -> bool {
     view.pods.present_since(since).any(|(other, pod)| {
         let ips = pod.object.status.as_ref().and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
@@ -112,8 +112,8 @@ fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr, sinc
     })
 }
 
-/// Since when a later pod of the ordinal has run and answered on addresses of which this is none, as its status says: one that left
-/// Spiderpool, or was given another address. `None` = there is none, or the place is another one's.
+/// The time since which a later pod of the ordinal has run and answered only on other addresses, by its status: a pod that left Spiderpool
+/// or was given another address. `None` = there is none, or the place is not that of an ordinal.
 pub(super) fn served_otherwise_since(view: &View, uid: &str, address: IpAddr) -> Option<SimTime> {
     let own = view.keeping_place(view.pods.get(uid)?);
     let place = own.filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address, SimTime::NEVER))?;

@@ -1,4 +1,4 @@
-//! G GL10: reclaim goes on.
+//! G GL10: reclaim makes progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use super::due::Due;
 use super::leak::{hinders, is_reclaimed};
 use crate::workload::ReclaimNote;
 
-/// What a step takes at the most: scans and releases take a fraction of a second each, and each request 5 s.
+/// The maximum duration of a step: scans and releases take a fraction of a second each, and each request 5 s.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What a replica has begun.
+/// An activity that a replica has begun.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     by: ProcessId,
     since: SimTime,
     within: Duration,
-    /// Whether somebody else's progress is a reason to wait.
+    /// Whether the progress of other activities is a reason to wait.
     in_line: bool,
     what: &'static str,
 }
 
-/// Since when each of them has been under way that bear one name: upstream's executors release for one pod side by side. Which of them
-/// ends is not told, so that the one that began first counts as over.
+/// The times since which further activities with the same name have been in progress: upstream's executors release concurrently for one
+/// pod. Which of them ends is not reported, so the one that began first counts as over.
 type Later = FxHashMap<Arc<str>, Vec<SimTime>>;
 
-/// What a replica begins it ends: a scan and a release within 2 minutes, and so is a pod whose deadline has passed taken up by an executor,
-/// as long as others are not ahead of it. And whoever leads begins a scan when the interval after the last one is over. Without faults that
-/// can hinder it; after them the bounds begin anew.
+/// A replica ends what it begins: a scan and a release within 2 minutes. A pod whose deadline has passed is taken up by an executor within
+/// 2 minutes as well, unless others are ahead of it. A leader begins a scan when the interval after the last one is over. This holds
+/// without faults that can hinder it; after them the bounds begin anew.
 ///
-/// Broken by `ticket-released-ungranted`. It does not see what a replica does not tell.
+/// Broken by `ticket-released-ungranted`. It does not detect what a replica does not report.
 #[derive(Default)]
 pub(crate) struct ReclaimGoesOn {
     open: FxHashMap<Arc<str>, Open>,
@@ -55,7 +55,7 @@ impl ReclaimGoesOn {
         self.open.insert(name, open);
     }
 
-    /// The same of what may be under way already under that name.
+    /// Begins an activity that may already be in progress under that name.
     fn begin_another(&mut self, name: Arc<str>, open: Open, findings: &mut Findings) {
         if self.open.contains_key(&name) {
             self.later.entry(name).or_default().push(open.since);
@@ -75,7 +75,7 @@ impl ReclaimGoesOn {
         self.begin(name, Open { since, ..open }, findings);
     }
 
-    /// By when it has to be over.
+    /// The time by which it has to be over.
     fn deadline(&self, open: &Open, view: &View) -> SimTime {
         let begun = if view.health.is_calm_since(open.since, hinders) {
             open.since
@@ -131,7 +131,7 @@ impl IpamClaim for ReclaimGoesOn {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Reclaim(by, note) if is_reclaimed(view) => self.hear(*by, note, view, findings),
-            // What it had begun is forgotten, or stands still with it.
+            // The activities of the process are forgotten, or paused with it.
             Seen::Process(process, ProcessChange::Crashed | ProcessChange::Panicked) => {
                 self.open.retain(|_, open| open.by != *process);
                 self.later.retain(|name, _| self.open.contains_key(name));

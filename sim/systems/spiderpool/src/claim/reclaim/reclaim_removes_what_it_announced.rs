@@ -1,12 +1,12 @@
-//! G GS8: reclaim removes what it said, and nothing else.
+//! G GS8: reclaim removes what it announced, and nothing else.
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// A replica of the controller removes a record only after it has announced a release of that address of that pool for the UID in the
-/// record, and it never makes or changes one.
+/// record, and it never makes or changes a record.
 ///
-/// Broken by whatever removes by address alone, or writes back what it read. It takes the announcement at its word: whether a release is
+/// Broken by whatever removes by address alone, or writes back what it read. It does not question the announcement: whether a release is
 /// right is the business of `live-pods-are-not-reclaimed` and `places-keep-their-records`.
 pub(crate) struct ReclaimRemovesWhatItAnnounced;
 
@@ -28,7 +28,7 @@ impl IpamClaim for ReclaimRemovesWhatItAnnounced {
                     let announced = view.replicas.announced(change.said.by, &change.pool, address, &before.pod_uid);
                     announced.is_none().then(|| format!("removes the record of {} without a word", view.pod_of(&before.pod_uid)))
                 }
-                // A record that is under no address nobody can name.
+                // A record whose key is not an address cannot be named in an announcement.
                 (Some(_), None, None) => None,
                 (_, Some(after), _) => Some(format!("writes a record for {}", view.pod_of(&after.pod_uid))),
                 (None, None, _) => None,

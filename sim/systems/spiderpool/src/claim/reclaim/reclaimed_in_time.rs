@@ -1,4 +1,4 @@
-//! G GL1 to GL7: what leaks is taken back in time.
+//! G GL1 to GL7: leaked addresses are taken back in time.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,44 +11,45 @@ use super::due::Due;
 use super::leak::{Kind, Leak, by_scan, by_tracing, hinders_records, is_reclaimed, recorded_leak};
 use crate::workload::ReclaimNote;
 
-/// On which way addresses come back.
+/// The way in which addresses are taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReclaimCase {
-    /// GL1: the object of an ordinary pod is gone, and its DEL did not do it. Counted from the end of its grace, if it vanished before
-    /// that. Broken by `event-lost-on-error`, `full-database-drops-newest`, `database-keyed-by-name` and `static-by-kind-only`.
+    /// GL1: the object of an ordinary pod is gone, and its DEL did not release the addresses. Counted from the end of its grace period if
+    /// the pod vanished before that. Broken by `event-lost-on-error`, `full-database-drops-newest`, `database-keyed-by-name` and
+    /// `static-by-kind-only`.
     VanishedPodsAreReclaimedInTime,
-    /// GL2: an ordinary pod is terminating, its grace is over, and its node is not one whose pods are left alone.
+    /// GL2: an ordinary pod is terminating, its grace period is over, and the settings do not exempt the pods of its node.
     StuckPodsAreReclaimedInTime,
-    /// GL3: an ordinary pod has ended and is kept. Broken by `terminal-pods-not-scanned`, where tracing missed it.
+    /// GL3: an ordinary pod has ended and still exists. Broken by `terminal-pods-not-scanned`, where tracing missed it.
     EndedPodsAreReclaimedInTime,
-    /// GL4: whatever leaks is found by a scan at the latest. Broken by `one-list-error-ends-scan`, `no-scan-on-takeover`,
-    /// `terminal-pods-not-scanned` and `pools-without-version-skipped`; `standbys-scan-once` moves a figure.
+    /// GL4: every leak is found by a scan at the latest. Broken by `one-list-error-ends-scan`, `no-scan-on-takeover`,
+    /// `terminal-pods-not-scanned` and `pools-without-version-skipped`; `standbys-scan-once` changes a figure.
     LeaksAreFoundByScans,
     /// GL5: a place was given up before its pod began to end. Broken by `terminating-static-ignored`.
     GivenUpPlacesAreReclaimedInTime,
-    /// GL6: a place was given up when its pod was on its way, or gone. Only scans find it.
+    /// GL6: a place was given up when its pod was ending, or gone. Only scans find it.
     AbandonedPlacesAreReclaimedByScans,
-    /// GL7: a record without an endpoint, of a pod that is gone. Only scans find it.
+    /// GL7: a record without an endpoint, of a gone pod. Only scans find it.
     RecordsWithoutEndpointsAreReclaimedByScans,
 }
 
-/// Addresses that a pod has no right to any more are recorded for it no longer than its way back takes (G §10.2), as `leak.rs` counts
+/// Addresses that a pod is no longer entitled to are recorded for it no longer than taking them back takes (G §10.2), as `leak.rs` counts
 /// it.
 ///
-/// The bound is judged before the first event after it, and when the run ends. It does not see addresses that somebody had his hands on,
-/// unless he wrote them down for a pod that nobody has ever seen, nor nodes whose pods are left alone.
+/// The bound is judged before the first event after it, and when the run ends. It does not judge addresses that were edited by hand, unless
+/// the record names a pod that was never seen, or the pods of nodes that the settings exempt.
 pub(crate) struct ReclaimedInTime {
     way: ReclaimCase,
     due: Due,
 }
 
 impl ReclaimedInTime {
-    /// The claim about one of the ways: each is a claim of its own in the catalogue.
+    /// The claim about one way of taking addresses back: each is a separate claim in the catalogue.
     pub(crate) fn on(way: ReclaimCase) -> Self {
         Self { way, due: Due::default() }
     }
 
-    /// By when the addresses of a pod have to be back; `None` = they are, or they come back on another way.
+    /// The time by which the addresses of a pod have to be taken back; `None` = they are, or they are taken back in another way.
     fn deadline(&self, view: &View, uid: &str) -> Option<(SimTime, Leak, Arc<str>, IpAddr)> {
         let (leak, pool, address) = recorded_leak(view, uid)?;
         let is_bare = || view.pods.get(uid).is_none_or(|pod| pod.gone && view.endpoint_of(pod).is_none());
@@ -67,13 +68,13 @@ impl ReclaimedInTime {
     }
 }
 
-/// What [`suspects`] looks at.
+/// The events that [`suspects`] looks at.
 pub(super) const SUSPECTS: EventMask =
     EventMask::LIFE.and(EventMask::POOL).and(EventMask::PLACES).and(EventMask::NODE).and(EventMask::RECLAIM);
 
-/// The pods that an event may make leak, or of which it may bring the bound nearer.
+/// The pods that an event may cause to leak, or whose bound it may bring forward.
 pub(super) fn suspects(seen: &Seen<'_>, view: &View) -> Vec<Arc<str>> {
-    // An agent takes a pod that failed for alive if its containers were to start again; it is over all the same.
+    // An agent considers a failed pod alive if its containers were to be restarted, but it is over.
     let has_ended = |uid: &str| view.pods.get(uid).is_some_and(|pod| pod.since.ended.is_some());
     let all = || view.pools.uids().filter(|uid| !view.pods.is_alive(uid) || has_ended(uid)).map(Arc::from).collect();
     match seen {
@@ -158,7 +159,7 @@ mod tests {
         });
     }
 
-    /// Whether the claim is violated so many seconds after `end`, and is not if the address is reclaimed a moment after that.
+    /// Whether the claim is violated a number of seconds after `end`, and is not if the address is reclaimed a moment after that.
     fn late(claim: &'static str, end: fn(&mut Stage), seconds: u64) -> bool {
         staged(claim, |stage| {
             end(stage);
@@ -232,7 +233,7 @@ mod tests {
         fn vanish(stage: &mut Stage, watches: bool, list: impl Fn(&mut Stage, ProcessId)) {
             let replica = stage.replicas[0];
             list(stage, replica);
-            // With nothing in between, a second one is about what the first has shown.
+            // A second list directly after the first covers the pods that the first one showed.
             list(stage, replica);
             stage.pod_is("ns/a", "Succeeded", None);
             if watches {
@@ -412,7 +413,7 @@ mod tests {
                 stage.pass(Duration::from_secs(10_000));
                 assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
                 stage.node_is_shown("node-0", true);
-                // Its kubelet has the grace once more, and that again.
+                // Its kubelet has the grace period once more, and again.
                 stage.pass(Duration::from_secs(70));
                 assert_eq!(stage.excuses(), []);
                 stage.pass(Duration::from_secs(20));

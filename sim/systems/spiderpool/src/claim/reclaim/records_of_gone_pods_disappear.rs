@@ -1,4 +1,4 @@
-//! A L2: in the end no record is left of a pod that is gone.
+//! A L2: eventually no record of a gone pod is left.
 
 use std::net::IpAddr;
 
@@ -7,28 +7,29 @@ use super::super::{IpamClaim, told};
 use super::leak::{Kind, at_the_latest, is_reclaimed, leak_of, recorded_leak};
 use super::places_keep_their_records::served_otherwise_since;
 
-/// Whether a pod is gone that nobody keeps a place for, and has been for longer than reclaim takes at the most.
+/// Whether a pod without a kept place has been gone for longer than the maximum time of reclaim.
 pub(super) fn is_long_gone(view: &View, uid: &str) -> bool {
     let gone = leak_of(view, uid).filter(|leak| !matches!(leak.kind, Kind::Stuck | Kind::Ended));
     gone.is_some_and(|leak| view.pods.get(uid).is_some_and(|pod| pod.gone) && at_the_latest(view, leak.due) <= view.at)
 }
 
-/// Whether a pod is gone and its place needs this address no more, because its next pod has had others for longer than reclaim takes.
+/// Whether a pod is gone and its place no longer needs this address, because its next pod has had others for longer than the maximum time
+/// of reclaim.
 pub(super) fn is_long_superseded(view: &View, uid: &str, address: IpAddr) -> bool {
     let gone = view.pods.get(uid).is_some_and(|pod| pod.gone) && !view.changes.touched(address);
     gone && served_otherwise_since(view, uid, address).is_some_and(|since| at_the_latest(view, since) <= view.at)
 }
 
-/// In the end there is no record of a pod that is gone, unless a StatefulSet or a VM keeps its place; and then only as long as the next
-/// pod of the place does not run with other addresses (U-1, G00010). What could not be found in time by
-/// the sum of all bounds (B of G §10.2) is not waited for.
+/// Eventually there is no record of a gone pod, unless a StatefulSet or a VM keeps its place; and then only as long as the next pod of the
+/// place does not run with other addresses (U-1, G00010). Records that could not be found in time by the sum of all bounds (B of G §10.2)
+/// are not waited for.
 ///
 /// Broken by `no-scan-on-takeover`, `one-list-error-ends-scan` and whatever else breaks `leaks-are-found-by-scans`.
 pub(crate) struct RecordsOfGonePodsDisappear;
 
 impl IpamClaim for RecordsOfGonePodsDisappear {
     fn pending(&self, view: &View) -> Option<String> {
-        // What is right of a pod that nobody has ever seen, its records say one by one.
+        // For a pod that was never seen, its records decide one by one.
         let is_gone = |uid: &str| view.pods.get(uid).is_none() || is_long_gone(view, uid);
         let left = view.pools.uids().filter(|uid| is_reclaimed(view) && is_gone(uid)).filter_map(|uid| {
             let (leak, pool, address) = recorded_leak(view, uid)?;

@@ -1,15 +1,15 @@
-//! G GS10: a release that is repeated, or done by two, is done once.
+//! G GS10: a release that is repeated, or carried out by two replicas, takes effect once.
 
 use super::super::view::{EndpointChange, EventMask, PoolChange, Seen, View, uid_of};
 use super::super::{Findings, IpamClaim, violated};
 use super::ends;
 
-/// No replica of the controller ends an endpoint on account of a release that it announced before the endpoint became that of its present
-/// pod, unless that pod is the one of the release; nor one for which it announced nothing. And no replica writes a pool or an endpoint
+/// No replica of the controller ends an endpoint because of a release that it announced before the endpoint became that of its present pod,
+/// unless that pod is the one of the release; nor an endpoint for which it announced nothing. And no replica writes a pool or an endpoint
 /// without changing anything in it.
 ///
-/// That no record of a later UID goes is the business of `reclaim-removes-what-it-announced`. Broken by `finalizer-patch-by-name`,
-/// `endpoint-uid-precondition-only` and `database-keyed-by-name`. It does not see requests that the API server refuses or that commit
+/// That no record of a later UID is removed is the business of `reclaim-removes-what-it-announced`. Broken by `finalizer-patch-by-name`,
+/// `endpoint-uid-precondition-only` and `database-keyed-by-name`. It does not detect requests that the API server refuses or that commit
 /// nothing.
 pub(crate) struct RepeatedReclaimChangesNothing;
 
@@ -41,7 +41,7 @@ impl IpamClaim for RepeatedReclaimChangesNothing {
     }
 }
 
-/// What is wrong with the write of an endpoint by a replica.
+/// The error in the write of an endpoint by a replica, if there is one.
 fn wrong_endpoint(change: &EndpointChange, view: &View) -> Option<String> {
     let before = change.before.as_ref()?;
     if let Some(after) = &change.after {

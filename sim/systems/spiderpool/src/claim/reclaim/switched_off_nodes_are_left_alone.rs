@@ -1,4 +1,4 @@
-//! G GS9: what is switched off is left alone.
+//! G GS9: pods on exempt nodes are left alone.
 
 use ipam_spiderpool::reclaim::NodeState;
 
@@ -6,12 +6,12 @@ use super::super::view::{EventMask, Seen, View, has_ended};
 use super::super::{Findings, IpamClaim};
 use super::violated;
 
-/// A replica of the controller removes no record of a pod that is there, has no place of its own, and is terminating or has ended, on a
-/// node of a kind that is switched off.
+/// A replica of the controller removes no record of a pod that exists, has no place, and is terminating or has ended, on a node of a kind
+/// for which reclaim is switched off.
 ///
-/// Whether the node is ready is judged at any revision that the API server can have answered with: from when the replica asked for the
-/// node, up to the write; for who did not ask, at the write alone (D §1.3.3). A node that is gone is of no kind. Broken by
-/// `node-judged-once` and `empty-pod-ips-means-gone`. It does not see pods whose object is gone: for them the switches say nothing.
+/// The readiness of the node is judged at any revision that the API server can have answered with: from the replica's request for the node
+/// up to the write, or at the write alone if it did not ask (D §1.3.3). A node that is gone is of no kind. Broken by `node-judged-once` and
+/// `empty-pod-ips-means-gone`. It does not judge pods whose object is gone: the settings do not apply to them.
 pub(crate) struct SwitchedOffNodesAreLeftAlone;
 
 impl IpamClaim for SwitchedOffNodesAreLeftAlone {
@@ -46,7 +46,7 @@ impl IpamClaim for SwitchedOffNodesAreLeftAlone {
     }
 }
 
-/// What a node is, in a word or two.
+/// A short description of a node's state.
 fn in_words(state: NodeState) -> String {
     match state {
         NodeState::Ready { since: Some(since) } => format!("ready since {since}"),

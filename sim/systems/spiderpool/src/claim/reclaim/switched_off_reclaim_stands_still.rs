@@ -4,10 +4,10 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::{ends, violated};
 
-/// A replica of the controller that started while `SPIDERPOOL_GC_IP_ENABLED` was off removes no record, and ends no endpoint. Which setting
-/// it found is known where nothing holds up whoever changes it; what it had sent while reclaim was on may still arrive.
+/// A replica of the controller that started while `SPIDERPOOL_GC_IP_ENABLED` was off removes no record, and ends no endpoint. The setting
+/// that it found is known if no fault can delay the change of settings. Writes that were sent while reclaim was on may still arrive.
 ///
-/// It has something to judge where a pod is gone, its endpoint is there, no place keeps that, and each replica that runs is switched off.
+/// The claim is exercised if a pod is gone, its endpoint exists, no place keeps the endpoint, and all running replicas are switched off.
 /// Broken by `reclaims-while-switched-off`.
 pub(crate) struct SwitchedOffReclaimStandsStill;
 
@@ -63,14 +63,14 @@ mod tests {
     use super::super::super::testing::{Stage, on_stage_under};
     use super::super::super::view::Terms;
 
-    /// With a pod that has an address, in a run in which reclaim is on and off from these times on.
+    /// A stage with a pod that has an address, in a run in which reclaim is on and off from these times on.
     fn staged(switched: &[(u64, bool)], test: impl FnOnce(&mut Stage)) {
         let states = |terms: &mut Terms| switched.iter().for_each(|&(at, on)| terms.switch_reclaim(SimTime::from_secs(at), on));
         on_stage_under("switched-off-reclaim-stands-still", states, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.pod("ns/a", "a");
             stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
-            // By this it is known as a replica.
+            // This note makes it known as a replica.
             stage.announce(stage.replicas[0], "ns/other", "other", &[("p", "10.0.0.9")]);
             test(stage);
         });

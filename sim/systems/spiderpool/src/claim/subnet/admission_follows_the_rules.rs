@@ -1,4 +1,4 @@
-//! A §9: what the webhooks fill in, admit and refuse.
+//! A §9: the defaults, the admissions and the refusals of webhooks.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use super::super::{Findings, IpamClaim};
 use crate::oracle::admission::{self, Broken, HeldByPools, Ruling};
 use crate::workload::{HookAnswer, HookNote};
 
-/// What a webhook fills in, and whether it admits a request, is what an [independent reading of the rules](crate::oracle::admission) says
-/// of what the replica had seen for it; and a refusal names a field that breaks a rule.
+/// The defaults that a webhook fills in, and its verdict on a request, equal those of an [independent implementation of the
+/// rules](crate::oracle::admission) for the objects that the replica had seen; and a refusal names a field that breaks a rule.
 ///
-/// Exact. It says nothing of requests about which a replica could not list what exists, and asks for no more than one of several broken
-/// rules: the first that is named. Broken by `upstream-ranges`.
+/// Exact. It does not judge requests for which a replica could not list the existing objects, and requires no more than one of several
+/// broken rules to be named. Broken by `upstream-ranges`.
 #[derive(Default)]
 pub(crate) struct AdmissionFollowsTheRules {
     held: HeldByPools,
@@ -40,18 +40,18 @@ impl IpamClaim for AdmissionFollowsTheRules {
     }
 }
 
-/// As one of the objects that the webhooks know; `None` = it is of another type.
+/// The object as a type that the webhooks know; `None` = it is of another type.
 fn typed<K: 'static>(object: &Option<Obj>) -> Option<&K> {
     object.as_ref()?.as_any().downcast_ref()
 }
 
-/// Both, if one of them is of this type.
+/// Both versions, if at least one of them is of this type.
 fn both<K: 'static>(note: &HookNote) -> Option<(Option<&K>, Option<&K>)> {
     let both = (typed(&note.old), typed(&note.new));
     (both.0.is_some() || both.1.is_some()).then_some(both)
 }
 
-/// What the rules say of the request.
+/// The ruling of the rules on the request.
 fn ruling(note: &HookNote, held: &mut HeldByPools) -> Option<Ruling> {
     let HookAnswer::Judged { listed, .. } = &note.answer else { return None };
     if let Some((old, new)) = both::<SpiderIPPool>(note) {
@@ -64,7 +64,7 @@ fn ruling(note: &HookNote, held: &mut HeldByPools) -> Option<Ruling> {
     Some(admission::reserved_ip(old, new, &note.settings))
 }
 
-/// What is wrong with a verdict, if anything is.
+/// The difference between a ruling and a verdict, if there is one.
 fn difference(ruling: &Ruling, denied: Option<&Denial>, object: Option<&Obj>) -> Option<String> {
     match (ruling, denied) {
         (Ruling::Admitted, None)
@@ -74,7 +74,7 @@ fn difference(ruling: &Ruling, denied: Option<&Denial>, object: Option<&Obj>) ->
             let is_broken = |violation: &ipam_spiderpool::admission::Violation| {
                 broken.contains(&Broken { field: violation.field.to_string(), fault: violation.fault })
             };
-            // Rules that come after it may not be asked of what cannot be read.
+            // Rules after the reported one may not apply to values that cannot be parsed.
             let other = violations.first().filter(|first| !is_broken(first))?;
             Some(format!("{} keeps the rules ({:?}): they refuse {}", other.field, other.fault, Fields(broken.iter())))
         }
@@ -85,7 +85,7 @@ fn difference(ruling: &Ruling, denied: Option<&Denial>, object: Option<&Obj>) ->
     }
 }
 
-/// What is wrong with the defaults, if anything is.
+/// The error in the defaults, if there is one.
 fn defaults(note: &HookNote) -> Option<String> {
     let HookAnswer::Defaulted { defaulted, subnets } = &note.answer else { return None };
     fn other<K: PartialEq + serde::Serialize + 'static>(defaulted: &Obj, expected: &K) -> Option<String> {
@@ -102,7 +102,7 @@ fn defaults(note: &HookNote) -> Option<String> {
     other(defaulted, &admission::reserved_ip_defaults(typed::<SpiderReservedIP>(&note.new)?))
 }
 
-/// Fields that break rules.
+/// The fields that break rules.
 struct Fields<I>(I);
 
 impl<'a, I: Iterator<Item = &'a Broken> + Clone> fmt::Display for Fields<I> {
@@ -115,7 +115,7 @@ impl<'a, I: Iterator<Item = &'a Broken> + Clone> fmt::Display for Fields<I> {
     }
 }
 
-/// The spec of an object, as it is written.
+/// The spec of an object as JSON.
 struct Spec<'a>(Option<&'a Obj>);
 
 impl fmt::Display for Spec<'_> {

@@ -1,4 +1,4 @@
-//! A §8.2: what others wrote on an auto pool stays.
+//! A §8.2: annotations of others on an auto pool stay.
 
 use ipam_spiderpool::names::ANNOTATION_IPPOOL_IP_NUMBER;
 use ipam_spiderpool::select::is_auto_pool;
@@ -6,7 +6,7 @@ use ipam_spiderpool::select::is_auto_pool;
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
-/// Neither a replica of the controller nor an agent removes an annotation from an auto pool that is not its own.
+/// Neither a replica of the controller nor an agent removes an annotation that is not its own from an auto pool.
 ///
 /// Broken by `auto-pool-annotations-replaced`.
 pub(crate) struct AnnotationsOfOthersStay;

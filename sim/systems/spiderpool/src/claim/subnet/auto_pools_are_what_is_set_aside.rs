@@ -1,11 +1,11 @@
-//! A S13: in the end pools are what is set aside for them.
+//! A S13: eventually auto pools have exactly what is set aside for them.
 
 use super::super::view::View;
 use super::super::{IpamClaim, told};
 use super::{first, subnet_of};
 
-/// In the end each auto pool has exactly what its subnet sets aside for it. Addresses that another pool has, too, do not count: two pools
-/// that overlap cannot both have them set aside.
+/// Eventually each auto pool has exactly the addresses that its subnet sets aside for it. Addresses that another pool has as well do not
+/// count: they cannot be set aside for two overlapping pools.
 ///
 /// Broken by `lost-preallocation-not-restored`, `unreadable-preallocation-dropped` and `subnet-shrinks-lowest`.
 pub(crate) struct AutoPoolsAreWhatIsSetAside;

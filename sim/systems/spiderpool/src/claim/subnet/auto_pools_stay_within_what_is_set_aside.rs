@@ -1,4 +1,4 @@
-//! A S13: a pool that was made for a workload has nothing that is not set aside for it.
+//! A S13: an auto pool has only addresses that are set aside for it.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::{by_hand, first, subnet_of, wishes};
 
-/// After every write of an auto pool's ranges, and of what its subnet sets aside for it, the pool is a part of the latter.
+/// After every write of an auto pool's ranges, or of the addresses that its subnet sets aside for it, the pool is contained in the latter.
 ///
-/// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. What is set aside for
-/// another pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`. Nor is the pool of
-/// a workload that is gone: a replica that stood still may make it while another one gives back what was set aside for it, and no write can
-/// depend on two objects (K124). That such a pool goes again is the business of `pools-that-nobody-asks-for-disappear`. Nor is anything
-/// while the subnet is being deleted: nobody takes addresses from it any more, its pools go with it, and it may forget one that was made at
-/// that moment.
+/// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. Addresses that are set
+/// aside for another pool at the same time are the business of `no-address-is-set-aside-twice`. The pool of a workload that is gone is not
+/// judged: a paused replica may create it while another one gives back the addresses that were set aside for it, and no write can depend on
+/// two objects (K124). That such a pool is deleted is the business of `pools-that-nobody-asks-for-disappear`. Nothing is judged while the
+/// subnet is being deleted: its addresses are no longer allocated, its pools are deleted with it, and it may forget a pool that was created
+/// at that moment.
 pub(crate) struct AutoPoolsStayWithinWhatIsSetAside;
 
-/// What an auto pool has and its subnet sets aside for nobody.
+/// The addresses of an auto pool that its subnet sets aside for no pool.
 fn excess(view: &View, pool: &str) -> Option<IpSet> {
     let subnet = subnet_of(view, pool).filter(|subnet| !subnet.is_terminating())?;
     let has = view.pools.get(pool)?.addresses.as_ref()?;

@@ -1,4 +1,4 @@
-//! What happens in some runs to subnets and their pools, so that scenarios test what they are meant to.
+//! Events that happen to subnets and their pools in some runs, so that scenarios test what they are meant to test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use kube_sim::rt::ProcessId;
 use super::super::view::{EventMask, PoolChange, Seen, View, listed};
 use super::super::{Findings, IpamClaim};
 
-/// What a single event shows.
+/// Coverage by a single event.
 #[derive(Clone, Copy)]
 pub(crate) enum SubnetCoverage {
-    /// An auto pool is made.
+    /// An auto pool is created.
     AnAutoPoolIsMade,
     /// An auto pool has more addresses than before.
     AnAutoPoolGrows,
-    /// An auto pool has fewer.
+    /// An auto pool has fewer addresses than before.
     AnAutoPoolShrinks,
     /// A replica of the controller deletes an auto pool.
     AnAutoPoolIsReclaimed,
-    /// A pool may not be as somebody wants it.
+    /// A write of a pool is refused.
     APoolIsRefused,
     /// Two pools share an address.
     PoolsOverlap,
@@ -66,7 +66,7 @@ impl SubnetCoverage {
 /// Agents and the controller have written the same auto pool.
 #[derive(Default)]
 pub(crate) struct AgentsAndTheControllerWriteOnePool {
-    /// Whether an agent did, and whether a replica did.
+    /// Whether an agent and whether a replica has written each pool.
     writers: FxHashMap<Arc<str>, [bool; 2]>,
 }
 
@@ -92,10 +92,10 @@ impl IpamClaim for AgentsAndTheControllerWriteOnePool {
     }
 }
 
-/// Agents and the controller have changed what pools of one subnet have: both write what it sets aside.
+/// Agents and the controller have changed addresses of pools of one subnet, so that both write the subnet's pre-allocations.
 #[derive(Default)]
 pub(crate) struct AgentsAndTheControllerScaleOnOneSubnet {
-    /// Whether an agent did, and whether a replica did, by the CIDR of the subnet.
+    /// Whether an agent and whether a replica has changed addresses, by the CIDR of the subnet.
     writers: BTreeMap<String, [bool; 2]>,
 }
 
@@ -115,10 +115,10 @@ impl IpamClaim for AgentsAndTheControllerScaleOnOneSubnet {
     }
 }
 
-/// Two agents have changed what one pool has, which they do for workloads that the controller does not know.
+/// Two agents have changed the addresses of one pool, which they do for workloads that the controller does not know.
 #[derive(Default)]
 pub(crate) struct AgentsScaleOnePool {
-    /// The agent that made or changed a pool last.
+    /// The agent that created or changed each pool last.
     writers: FxHashMap<Arc<str>, ProcessId>,
 }
 

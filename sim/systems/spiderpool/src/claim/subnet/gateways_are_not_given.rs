@@ -1,4 +1,4 @@
-//! A X3: the gateway is nobody's.
+//! A X3: gateways are not allocated.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,9 @@ use ipam_spiderpool::owner_label::subnet_of;
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
-/// No agent gives away the gateway of a pool or of the subnet that it was cut from.
+/// No agent allocates the gateway of a pool or of the subnet that it was cut from.
 ///
-/// Broken by an admission that lets a gateway be one of the addresses of its pool (A §9.1, §14.18).
+/// Broken by an admission that permits a gateway among the addresses of its pool (A §9.1, §14.18).
 pub(crate) struct GatewaysAreNotGiven;
 
 impl IpamClaim for GatewaysAreNotGiven {

@@ -1,6 +1,6 @@
-//! Claims about subnets, the pools that are cut from them, and what admission is to keep apart (A S12, S13, L5, L6, §8, §9).
+//! Claims about subnets, the pools that are cut from them, and the constraints that admission enforces (A S12, S13, L5, L6, §8, §9).
 //!
-//! Sets of addresses are intervals throughout: what a claim costs does not depend on how many addresses a subnet has.
+//! Sets of addresses are intervals throughout, so the cost of a claim does not depend on the number of addresses in a subnet.
 
 mod admission_follows_the_rules;
 mod annotations_of_others_stay;
@@ -51,18 +51,18 @@ pub(crate) use what_is_set_aside_is_of_the_subnet::WhatIsSetAsideIsOfTheSubnet;
 pub(crate) use workloads_get_the_pools_they_ask_for::WorkloadsGetThePoolsTheyAskFor;
 pub(crate) use workloads_have_one_pool_for_a_nic::WorkloadsHaveOnePoolForANic;
 
-/// The subnet that an auto pool was cut from, if both are there.
+/// The subnet that an auto pool was cut from, if both exist.
 fn subnet_of<'a>(view: &'a View, pool: &str) -> Option<&'a Subnet> {
     let object = &view.pools.get(pool)?.object;
     view.subnets.get(owner_label::subnet_of(object).filter(|_| is_auto_pool(object))?)
 }
 
-/// Whether a person changed a pool's ranges, or what is set aside for it: then what follows is not held against anybody.
+/// Whether a pool's ranges, or the addresses set aside for it, were changed by hand, so that violations are excused.
 fn by_hand(view: &View, pool: &str) -> bool {
     view.changes.touched_ranges(pool) || view.subnets.touched(pool)
 }
 
-/// The first addresses of a set, to be told.
+/// The first addresses of a set, for messages.
 fn first(set: &IpSet) -> String {
     let texts = set.texts();
     let more = if texts.len() > 3 { ", …" } else { "" };

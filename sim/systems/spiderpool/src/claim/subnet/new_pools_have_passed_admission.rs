@@ -1,15 +1,15 @@
-//! A §9.1: what the webhooks add to a pool, and demand of it, every new one has.
+//! A §9.1: every new pool has what the webhooks add and require.
 
 use ipam_spiderpool::names::FINALIZER;
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
-/// Where webhooks are registered, nobody creates a pool that lacks its IP version, without which it serves no pod, or Spiderpool's
-/// finalizer, without which it goes with its records.
+/// No pool is created without its IP version, without which it serves no pod, or without Spiderpool's finalizer, without which it would be
+/// deleted while it has records, where webhooks are registered.
 ///
-/// Exact: people leave both to the webhooks, and whoever sets them by himself is asked all the same. Broken by `webhooks-fail-open`. It
-/// does not see what a validating webhook alone would have refused.
+/// Exact: users leave both to the webhooks, and the webhooks are called even if a user sets them. Broken by `webhooks-fail-open`. It does
+/// not detect what only a validating webhook would have refused.
 pub(crate) struct NewPoolsHavePassedAdmission;
 
 impl IpamClaim for NewPoolsHavePassedAdmission {
@@ -55,7 +55,7 @@ mod tests {
         on_stage_under(CLAIM, registered, |stage| {
             stage.pool("whole", &["10.0.0.1"]);
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
-            // Who lets go of it later does not create it.
+            // Removing it later is not a creation.
             stage.change_pool(stage.person, "whole", |pool| pool.metadata.finalizers = None);
             assert_eq!(stage.excuses(), []);
             create(stage, "bare", None, &["example.com/other"]);

@@ -9,21 +9,21 @@ use kube_machinery::FxHashMap;
 use super::super::view::{EventMask, Said, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
-/// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
+/// No agent records an address for a NIC of a pod that already has one of the same family, in whichever pool.
 ///
 /// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
 /// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
-/// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. The same goes
-/// for what an earlier life sent before it ended and the API server carried out when this one had drawn, or had sent what it drew
-/// (K §2.13): no read can tell that it will come. One in a pool whose records people made unreadable since is excused as
-/// `edited-by-hand`, until an ADD that looked in the meantime has ended: an agent that has started anew cannot know of it.
+/// there is taken back once the pod has its answer (A W1); that nothing is left is the business of `records-equal-endpoints`. The same goes
+/// for a write that an earlier life sent and the API server carried out after the present life had allocated an address, or had sent the
+/// write for it (K §2.13): no read can tell that it will come. A record in a pool that was made unreadable by hand since is excused as
+/// `edited-by-hand`, until an ADD that looked in the meantime has ended: an agent that has restarted cannot know of it.
 #[derive(Default)]
 pub(crate) struct NicsHaveOneRecordOfAFamily {
-    /// Of addresses that were given by what an earlier life had sent, by pool: the moment at which that was carried out.
+    /// The moments at which writes of an earlier life were carried out, by the pool and address that they recorded.
     left_behind: FxHashMap<(Arc<str>, IpAddr), u64>,
 }
 
-/// How long an ADD takes at most: the runtime gives a sandbox up by then (K §5.2).
+/// The maximum duration of an ADD: the runtime gives up the sandbox by then (K §5.2).
 const ADD_MAX: Duration = Duration::from_secs(240);
 
 impl IpamClaim for NicsHaveOneRecordOfAFamily {
@@ -38,9 +38,9 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
         }
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             findings.exercised();
-            // The agent that has started anew draws, and then what its earlier life had sent is carried out.
+            // The restarted agent allocates an address, and then a write of its earlier life is carried out.
             let is_newer = |since: Option<Said>| change.left_behind.is_some_and(|lost| since.is_some_and(|since| since.moment > lost));
-            // Or it has sent what it drew, and then that comes first.
+            // Or it has sent the write for its address, and then the earlier one is carried out first.
             let came_meanwhile = |at: &(Arc<str>, IpAddr), since: Option<Said>| {
                 let carried_out = self.left_behind.get(at).filter(|moment| since.is_some_and(|since| since.moment == **moment));
                 carried_out.zip(change.sent).is_some_and(|(carried_out, sent)| *carried_out > sent)
@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn what_an_earlier_life_sent_may_come_after_this_one_has_drawn() {
-        // What was sent before the crash, whether this life has written the pool, too, and what the one before had drawn already.
+        // Whether a write was sent before the crash, whether the present life has written the pool as well, and whether the earlier life
+        // had already allocated an address.
         for (sent, again, before, excuses) in [
             (true, false, false, vec![]),
             (false, false, false, vec![None]),

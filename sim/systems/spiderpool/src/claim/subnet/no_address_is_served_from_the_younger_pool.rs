@@ -1,13 +1,13 @@
-//! A S12: of two pools that overlap, the younger one gives away nothing that the older one has.
+//! A S12: of two overlapping pools, the younger one allocates no address of the older one.
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, told};
 use crate::workload::IpamNote;
 
-/// No agent records an address in a pool that another pool had before it and has still.
+/// No agent records an address in a pool if another pool had the address before it and still has it.
 ///
-/// Pools that overlap slip past admission when they are made at the same time (K124). Age is told by commits: a pool has an address since
-/// it was made, or since its ranges were changed. That two pools of one age never give away the same address is the business of
+/// Overlapping pools slip past admission when they are created at the same time (K124). Age is determined by commits: a pool has an address
+/// since its creation, or since its ranges were changed. That two pools of the same age never allocate the same address is the business of
 /// `no-address-is-recorded-twice`.
 pub(crate) struct NoAddressIsServedFromTheYoungerPool;
 
@@ -24,7 +24,7 @@ impl IpamClaim for NoAddressIsServedFromTheYoungerPool {
         }
         let Seen::Pool(change) = seen else { return };
         if !change.by_agent || !view.pools.overlaps.is_younger(&change.pool) {
-            // The older one is looked at, too: its addresses are the ones that could be given away twice.
+            // A write of the older pool counts as well: its addresses are the ones that could be allocated twice.
             if change.by_agent && view.pools.overlaps.is_older(&change.pool) && change.edits.iter().any(|edit| edit.added().is_some()) {
                 findings.exercised();
             }

@@ -1,4 +1,4 @@
-//! A S13: what is set aside for two pools is for neither.
+//! A S13: no address is set aside for two pools.
 
 use ipam_spiderpool::ranges::IpSet;
 
@@ -6,13 +6,13 @@ use super::super::view::{EventMask, Seen, Subnet, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::first;
 
-/// No write of a subnet sets an address aside for a pool that it sets aside for another one.
+/// No write of a subnet sets an address aside for a pool if it sets it aside for another one.
 ///
-/// Broken by `interrupted-shrink-takes-back` and `lost-preallocation-not-restored`. Pools that overlap are written down as they are: a pool
-/// that a person made is only blamed for addresses that it does not have.
+/// Broken by `interrupted-shrink-takes-back` and `lost-preallocation-not-restored`. Overlapping pools are recorded as they are: for a
+/// manual pool only addresses that it does not have are violations.
 pub(crate) struct NoAddressIsSetAsideTwice;
 
-/// What two pools have, if one of them is not made for a workload.
+/// The addresses that two pools share, if one of them is a manual pool.
 fn really_shared(view: &View, subnet: &Subnet, one: &str, other: &str) -> IpSet {
     let is_auto = |pool: &str| subnet.shares.get(pool).is_some_and(|share| share.is_auto);
     if is_auto(one) && is_auto(other) {
@@ -42,7 +42,7 @@ impl IpamClaim for NoAddressIsSetAsideTwice {
             for (other, range) in subnet.intervals.others(&edit.pool, &added) {
                 let twice = IpSet::from(range).intersection(&added).difference(&really_shared(view, subnet, &edit.pool, other));
                 if !twice.is_empty() {
-                    // Ranges that a person gives a pool are for admission to judge.
+                    // Ranges that are given to a pool by hand are for admission to judge.
                     let hand = change.by_hand || view.subnets.touched(&edit.pool) || view.subnets.touched(other);
                     violated(findings, hand, || {
                         let line = format!("{} is set aside for {} and for {other}", first(&twice), edit.pool);

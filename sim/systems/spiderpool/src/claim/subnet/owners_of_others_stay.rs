@@ -1,11 +1,11 @@
-//! A §8.1: a pool stays with the owners that others gave it.
+//! A §8.1: owners that others gave a pool stay.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
-/// Neither a replica of the controller nor an agent takes an owner reference off a pool that is not to a subnet.
+/// Neither a replica of the controller nor an agent removes an owner reference to anything but a subnet from a pool.
 pub(crate) struct OwnersOfOthersStay;
 
 impl IpamClaim for OwnersOfOthersStay {

@@ -3,7 +3,7 @@
 use super::super::view::{EventMask, Seen, View, records_of};
 use super::super::{Findings, IpamClaim};
 
-/// Nobody marks a pool for deletion while it has a record, whatever its count says, where a setting has admission guard pools in use.
+/// No pool is marked for deletion while it has a record, whatever its count says, where a setting has admission guard pools in use.
 ///
 /// Exact, as a deletion is judged by the version of the object that it is carried out on (K094). Broken by `delete-trusts-count`.
 pub(crate) struct PoolsInUseAreNotDeleted;

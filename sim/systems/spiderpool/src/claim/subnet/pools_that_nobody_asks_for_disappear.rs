@@ -1,4 +1,4 @@
-//! A L6: pools that nobody asks for any more go.
+//! A L6: unwanted pools are deleted.
 
 use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
 use ipam_spiderpool::select::is_auto_pool;
@@ -7,14 +7,15 @@ use super::super::view::{Pool, View, label};
 use super::super::{IpamClaim, told};
 use super::{subnet_of, wishes};
 
-/// In the end there is no auto pool that goes with its workload, of which no pod has an address, and whose workload is gone or does not ask
-/// for it any more.
+/// Eventually there is no auto pool without records that is to be deleted with its workload, and whose workload is gone or no longer asks
+/// for it.
 ///
-/// A pool with a record waits for it. Whoever hears that a workload has ended deletes its pools, with records or without (A §8.5); but a
-/// replica may die between hearing and writing, and whoever comes after it takes pools without records only (A §8.6), as admission does
-/// where it guards pools in use (A §9.1). That records go is what other claims are about.
+/// A pool with a record waits for its release. A controller that learns of a workload's end deletes its pools, with or without records (A
+/// §8.5); but a replica may die between learning and writing, and its successor deletes only pools without records (A §8.6), as does
+/// admission where it guards pools in use (A §9.1). The release of records is the business of other claims.
 ///
-/// Broken by `removed-annotation-keeps-pool`. Of workloads of third-party kinds it sees only that they are gone, not what they ask for.
+/// Broken by `removed-annotation-keeps-pool`. For workloads of third-party kinds it knows only whether they are gone, not what they ask
+/// for.
 pub(crate) struct PoolsThatNobodyAsksForDisappear;
 
 impl IpamClaim for PoolsThatNobodyAsksForDisappear {

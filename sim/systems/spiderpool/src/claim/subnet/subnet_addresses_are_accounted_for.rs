@@ -1,4 +1,4 @@
-//! Conservation (A §1.3, L4, L6): each address of a subnet is free, or set aside for one pool that is there.
+//! Conservation (A §1.3, L4, L6): each address of a subnet is free, or set aside for one existing pool.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::super::view::{Pool, Subnet, View, entries_of};
 use super::super::{IpamClaim, told};
 use super::first;
 
-/// How long addresses may be set aside for a pool that is about to be made, or that admission has just refused.
+/// The time for which addresses may be set aside for a pool that is about to be created, or that admission has just refused.
 const MEANWHILE: Duration = Duration::from_secs(20);
 
-/// In the end nothing is set aside for a pool that is not there, what people made pools of is set aside for these, the counts of each
-/// subnet are right, and a subnet that is being deleted and has no pool is gone.
+/// Eventually nothing is set aside for a pool that does not exist, the addresses of manual pools are set aside for these, the counts of
+/// each subnet are correct, and a subnet that is being deleted and has no pool is gone.
 ///
 /// Broken by `refused-pool-keeps-addresses` and `namesake-keeps-preallocation`. Together with `no-address-is-set-aside-twice` and
 /// `what-is-set-aside-is-of-the-subnet` it says that no address is lost.

@@ -1,4 +1,4 @@
-//! A §8.1: a subnet goes after its pools.
+//! A §8.1: subnets outlive their pools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use sim_config::time::SimTime;
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
-/// How long before its write a replica has listed the pools at the most when it lets a subnet go.
+/// The maximum age of a replica's list of pools when it removes the finalizer of a subnet.
 const DECIDES_WITHIN: Duration = Duration::from_secs(10);
 
-/// No subnet vanishes while a pool that was cut from it is there, and has been for some time: one that is made at the same moment cannot be
-/// seen (K124), and goes as its owner is gone.
+/// No subnet vanishes while a pool that was cut from it has existed for some time. A pool that is created at the same moment cannot be seen
+/// (K124), and is deleted because its owner is gone.
 ///
-/// Broken by `subnet-finalizer-trusts-status`. Whoever takes the finalizer by hand has only themselves to blame.
+/// Broken by `subnet-finalizer-trusts-status`. The removal of a finalizer by hand is not judged.
 #[derive(Default)]
 pub(crate) struct SubnetsOutliveTheirPools {
-    /// When each pool that was made in this run was made.
+    /// The creation time of each pool that was created in this run.
     made: FxHashMap<Arc<str>, SimTime>,
 }
 

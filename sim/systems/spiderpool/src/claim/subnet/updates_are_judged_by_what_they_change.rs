@@ -1,4 +1,4 @@
-//! A §9.1 to §9.3, W18: an update is judged by what it changes.
+//! A §9.1 to §9.3, W18: an update is judged by its changes.
 
 use ipam_spiderpool::select::is_auto_pool;
 use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
@@ -8,11 +8,11 @@ use kube_sim::object::Obj;
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
-/// No webhook refuses an update that leaves the addresses of a pool or a subnet as they are, or a reservation, and none of an object that
-/// is being deleted whose spec stays.
+/// No webhook refuses an update that leaves the addresses of a pool, a subnet or a reservation unchanged, or an update that leaves the spec
+/// of an object unchanged which is being deleted.
 ///
-/// What is wrong with such an object was wrong before: whoever refuses the update mends nothing, and hinders those who would, or who have
-/// to let the object go. Broken by `update-judged-whole` and `terminating-update-refused`.
+/// Errors in such an object existed before: refusing the update corrects nothing, and hinders those who would correct it, or have to remove
+/// its finalizer. Broken by `update-judged-whole` and `terminating-update-refused`.
 pub(crate) struct UpdatesAreJudgedByWhatTheyChange;
 
 impl IpamClaim for UpdatesAreJudgedByWhatTheyChange {
@@ -60,7 +60,7 @@ fn is_harmless(old: &Obj, new: &Obj) -> bool {
     both::<SpiderReservedIP>(old, new).is_some_and(|(old, new)| old.spec == new.spec)
 }
 
-/// Both, if they are of this type.
+/// Both versions, if they are of this type.
 fn both<'a, K: 'static>(old: &'a Obj, new: &'a Obj) -> Option<(&'a K, &'a K)> {
     old.as_any().downcast_ref().zip(new.as_any().downcast_ref())
 }

@@ -10,12 +10,11 @@ use super::super::view::{EventMask, Seen, View, label};
 use super::super::{Findings, IpamClaim};
 use super::{subnet_of, wishes};
 
-/// How long before a deletion the read of the workload lies at the most on which it was decided.
+/// The maximum age of the read of the workload on which a deletion is based.
 const DECIDES_WITHIN: Duration = Duration::from_secs(30);
 
-/// No replica of the controller deletes an auto pool while the workload for which it was made is there and has asked for it for some time,
-/// nor one that was made for a workload of a kind that nobody knows: nobody can tell what became of that; nor ever one that is to stay, as
-/// its label says.
+/// No replica of the controller deletes an auto pool while its workload has existed and asked for it for some time; nor one whose workload
+/// is of an unknown kind, as its state cannot be known; nor one whose label says that it is to stay.
 ///
 /// Broken by `auto-pool-reclaim-trusts-cache`. A subnet that is being deleted takes all its pools with it.
 pub(crate) struct WantedPoolsAreNotReclaimed;

@@ -1,4 +1,4 @@
-//! A S13, S12: what is set aside is of the subnet.
+//! A S13, S12: set-aside addresses belong to the subnet.
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
@@ -6,7 +6,7 @@ use super::first;
 
 /// No write of a subnet leaves an address set aside that the subnet does not have.
 ///
-/// Broken by an admission that lets people take away from a subnet what its pools have (A §9.2).
+/// Broken by an admission that permits removing addresses from a subnet that its pools have (A §9.2).
 pub(crate) struct WhatIsSetAsideIsOfTheSubnet;
 
 impl IpamClaim for WhatIsSetAsideIsOfTheSubnet {

@@ -13,13 +13,13 @@ use super::super::view::{Application, Place, Pool, View, addresses_of, label, re
 use super::super::{IpamClaim, told};
 use super::wishes;
 
-/// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by
-/// addresses that pods have, and smaller or missing only if the subnet has too few that nobody has or reserves. What a pool that is being
-/// deleted holds only for pods that are gone counts as had by nobody, as soon as pods of the workload have their places. And it goes with
-/// its workload if that says so.
+/// Eventually each workload that asks for a pool of a subnet has it, with the demanded number of addresses. The pool is larger only by
+/// addresses that pods have, and smaller or missing only if the subnet has too few addresses that are neither taken nor reserved. Addresses
+/// that a pool which is being deleted holds only for gone pods do not count as taken, once pods of the workload have their places. And the
+/// pool is deleted with its workload if that asks for it.
 ///
-/// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents make when a
-/// pod comes, nor for a subnet that is not there or is being deleted, nor while a pool of the workload is being deleted.
+/// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents create when
+/// a pod comes, nor for a subnet that does not exist or is being deleted, nor while a pool of the workload is being deleted.
 pub(crate) struct WorkloadsGetThePoolsTheyAskFor;
 
 impl IpamClaim for WorkloadsGetThePoolsTheyAskFor {
@@ -35,7 +35,7 @@ impl IpamClaim for WorkloadsGetThePoolsTheyAskFor {
     }
 }
 
-/// What is wrong with the pool that is asked for, if anything is.
+/// The deviation of a pool from the demand, if there is one.
 fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<String> {
     let subnet = view.subnets.get(&demand.subnet).filter(|subnet| !subnet.is_terminating())?;
     if subnet.version() != demand.family.number() {
@@ -74,8 +74,8 @@ fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<Stri
     (count > wanted && unused > 0).then(|| format!("{name} has {count} addresses, not {wanted}, and {unused} of them are unused"))
 }
 
-/// How many addresses are in pools that are being deleted and hold records only of pods that are gone, whose places pods of the workload
-/// have by now: who finds no pool gives back what its predecessor has there, as its endpoint says (A §8.6).
+/// The number of addresses in pools that are being deleted and hold records only of gone pods whose places pods of the workload have by
+/// now: a pod that finds no pool gives back its predecessor's addresses there, as its endpoint says (A §8.6).
 fn left_behind(view: &View, application: &Application, demand: &Demand) -> u128 {
     let is_left = |name: &str, (key, record): (&RecordKey, &PoolIPAllocation)| {
         let Some((_, pod)) = view.pods.named(&record.pod) else { return false };

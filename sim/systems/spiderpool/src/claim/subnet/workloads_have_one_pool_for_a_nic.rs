@@ -11,8 +11,8 @@ use super::by_hand;
 
 /// No write leaves a workload with two pools of one subnet for one NIC and family, unless one of them is being deleted.
 ///
-/// A workload that asks for another subnet than before has pools of both for a while. Whoever selects pools by their labels finds two then,
-/// and gives no address at all.
+/// A workload that asks for another subnet than before has pools of both for a while. Selection by labels then finds two pools, and gives
+/// no address at all.
 pub(crate) struct WorkloadsHaveOnePoolForANic;
 
 impl IpamClaim for WorkloadsHaveOnePoolForANic {

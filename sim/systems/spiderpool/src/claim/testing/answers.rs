@@ -1,4 +1,4 @@
-//! How requests for addresses end.
+//! The outcomes of requests for addresses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Addresses, Stage, given};
 use crate::workload::{Given, How, IpamNote, Refusal};
 
 impl Stage {
-    /// A request for a NIC ends with this, 5 ms after its begin.
+    /// Ends a request for a NIC, 5 ms after its beginning.
     pub(super) fn end(&mut self, pod: &str, uid: &str, nic: &str, result: Result<Arc<[Given]>, Refusal>, how: How) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), nic.into());
         let took = Duration::from_millis(5);
@@ -19,7 +19,7 @@ impl Stage {
         );
     }
 
-    /// The request for `eth0` is answered, after so long by the agent's clock.
+    /// Answers the request for `eth0` after a time by the agent's clock.
     pub(in super::super) fn answer_after(&mut self, took: Duration, pod: &str, uid: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         let result = Ok(given(&[("eth0", "p", "10.0.0.1")]));
@@ -29,12 +29,12 @@ impl Stage {
         );
     }
 
-    /// The request is answered.
+    /// Answers the request with new addresses.
     pub(in super::super) fn answer(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Fresh);
     }
 
-    /// The request of `eth0` is answered with an address of `p`, its gateway and routes.
+    /// Answers the request for `eth0` with an address of `p`, its gateway and routes.
     pub(in super::super) fn answer_routes(&mut self, pod: &str, uid: &str, how: How, gateway: Option<&str>, routes: Arc<[NicRoute]>) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         let mut given = given(&[("eth0", "p", "10.0.0.1")]).to_vec();
@@ -44,12 +44,12 @@ impl Stage {
         self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, routes, how, conflicts: 0, attempts: 1, took });
     }
 
-    /// The request is answered with what is there.
+    /// Answers the request with existing addresses.
     pub(in super::super) fn answer_existing(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Existing);
     }
 
-    /// The request is answered with the addresses of the pod's predecessor.
+    /// Answers the request with the addresses of the pod's predecessor.
     pub(in super::super) fn answer_reowned(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Reowned);
     }

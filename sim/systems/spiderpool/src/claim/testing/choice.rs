@@ -1,4 +1,4 @@
-//! What an agent chooses from, and what it chooses.
+//! The pools that an agent chooses from, and its choice.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::oracle::Opinion;
 use crate::workload::{InOrder, IpamNote, Known, Question};
 
 impl Stage {
-    /// The addresses of a predecessor are compared with the rules, which refuse these.
+    /// Compares the addresses of a predecessor with the rules, which refuse these.
     pub(in super::super) fn compare(&mut self, uid: &str, nic: &str, refused: &[(&str, &str)]) {
         let entry = |(pool, address): &(&str, &str)| IPAllocationDetail {
             interface: nic.to_owned(),
@@ -25,7 +25,7 @@ impl Stage {
             ..IPAllocationDetail::default()
         };
         let entries: Arc<[IPAllocationDetail]> = refused.iter().map(entry).collect();
-        // The pools are there and have other addresses.
+        // The pools exist and have other addresses.
         let spec = json!({"ipVersion": 4, "subnet": "10.0.0.0/24", "ips": ["10.0.0.250"]});
         let pool = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).expect("it is a pool");
         let pools: Vec<&str> = refused.iter().map(|(pool, _)| *pool).collect();
@@ -37,7 +37,7 @@ impl Stage {
         );
     }
 
-    /// What an agent asks for a pod that names these pools, if it names any, and what is selected by the rules.
+    /// The question of an agent for a pod that names these pools, if any, and the selection by the rules.
     fn question(&mut self, uid: &str, nic: &str, pools: &[&str], known: impl Iterator<Item = SpiderIPPool>) -> (Question, Selection) {
         let mut objects = Objects::default();
         known.for_each(|pool| drop(objects.pools.insert(pool)));
@@ -65,7 +65,7 @@ impl Stage {
         (question, selection)
     }
 
-    /// Pools are selected, to be tried in this order; `full` others have no address. The rules say this of what is selected.
+    /// Selects pools, to be tried in this order; `full` further pools have no address. `opinion` is that of the rules on the selection.
     pub(in super::super) fn select(&mut self, uid: &str, opinion: Opinion, pools: &[&str], full: usize) {
         let pool = |name: &&str| {
             let object = &self.objects[&(std::any::type_name::<SpiderIPPool>(), ObjectKey::cluster(name))];

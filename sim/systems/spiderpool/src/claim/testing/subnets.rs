@@ -1,4 +1,4 @@
-//! What happens around subnets.
+//! Events that happen around subnets.
 
 use ipam_spiderpool::{PoolIPPreAllocation, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -8,18 +8,18 @@ use serde_json::json;
 
 use super::Stage;
 
-/// What a pre-allocation for the Deployment `ns/app` names.
+/// The application that a pre-allocation for the Deployment `ns/app` names.
 const APPLICATION: &str = "apps_v1_Deployment_ns_app";
 
 impl Stage {
-    /// A person makes a subnet of these ranges.
+    /// Makes a subnet of these ranges by hand.
     pub(in super::super) fn subnet(&mut self, name: &str, ips: &[&str]) {
         let spec = json!({"ipVersion": 4, "subnet": "10.0.0.0/24", "ips": ips, "gateway": "10.0.0.254"});
         let metadata = json!({"name": name, "finalizers": ["spiderpool.spidernet.io"]});
         self.write::<SpiderSubnet>(self.person, json!({"metadata": metadata, "spec": spec, "status": {}}));
     }
 
-    /// Somebody changes a subnet.
+    /// Changes the object of a subnet.
     pub(in super::super) fn change_subnet(&mut self, by: ProcessId, name: &str, change: impl FnOnce(&mut SpiderSubnet)) {
         self.change(by, &ObjectKey::cluster(name), change);
     }
@@ -33,17 +33,17 @@ impl Stage {
         });
     }
 
-    /// Somebody sets addresses aside for an auto pool.
+    /// Sets addresses aside for an auto pool.
     pub(in super::super) fn set_aside(&mut self, by: ProcessId, subnet: &str, pool: &str, ips: &[&str]) {
         self.put_aside(by, subnet, pool, ips, Some(APPLICATION));
     }
 
-    /// Somebody writes down what a pool that a person made has.
+    /// Sets aside the addresses of a manual pool.
     pub(in super::super) fn set_aside_for_manual(&mut self, by: ProcessId, subnet: &str, pool: &str, ips: &[&str]) {
         self.put_aside(by, subnet, pool, ips, None);
     }
 
-    /// Nothing is set aside for a pool any more.
+    /// Removes the pre-allocation of a pool.
     pub(in super::super) fn give_back(&mut self, by: ProcessId, subnet: &str, pool: &str) {
         self.change_subnet(by, subnet, |subnet| {
             let status = subnet.status.get_or_insert_default();
@@ -51,7 +51,7 @@ impl Stage {
         });
     }
 
-    /// Somebody makes an auto pool of the subnet `s` for `eth0` of the Deployment `ns/app` with this UID.
+    /// Makes an auto pool of the subnet `s` for `eth0` of the Deployment `ns/app` with this UID.
     pub(in super::super) fn auto_pool(&mut self, by: ProcessId, name: &str, uid: &str, ips: &[&str]) {
         let label = |key: &str| format!("ipam.spidernet.io/{key}");
         let labels = json!({
@@ -70,24 +70,24 @@ impl Stage {
         self.write::<SpiderIPPool>(by, json!({"metadata": metadata, "spec": spec, "status": {}}));
     }
 
-    /// Somebody gives a pool these ranges.
+    /// Sets the ranges of a pool.
     pub(in super::super) fn resize(&mut self, by: ProcessId, pool: &str, ips: &[&str]) {
         self.change_pool(by, pool, |pool| pool.spec.ips = Some(ips.iter().map(|range| (*range).to_owned()).collect()));
     }
 
-    /// A pool is being deleted.
+    /// Marks a pool for deletion.
     pub(in super::super) fn terminate_pool(&mut self, by: ProcessId, pool: &str) {
         self.change_pool(by, pool, |pool| {
             pool.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).expect("that is a time");
         });
     }
 
-    /// A pool is gone.
+    /// Deletes the object of a pool.
     pub(in super::super) fn pool_gone(&mut self, by: ProcessId, pool: &str) {
         self.put::<SpiderIPPool>(by, &ObjectKey::cluster(pool), None);
     }
 
-    /// The Deployment `ns/app` with this UID is to have so many pods, each with an address of the subnet `s`, or of none.
+    /// Writes the Deployment `ns/app` with this UID and a number of replicas, each with an address of the subnet `s`, or of none.
     pub(in super::super) fn application(&mut self, uid: &str, replicas: i32, subnet: Option<&str>) {
         let wish = subnet.map(|subnet| json!({"ipam.spidernet.io/subnet": json!({"ipv4": [subnet]}).to_string()}));
         let template = json!({"metadata": {"annotations": wish.unwrap_or_default()}, "spec": {"containers": []}});
@@ -96,7 +96,7 @@ impl Stage {
         self.write::<Deployment>(self.person, json!({"metadata": metadata, "spec": spec}));
     }
 
-    /// The Deployment is gone.
+    /// Deletes the Deployment `ns/app`.
     pub(in super::super) fn application_gone(&mut self) {
         self.put::<Deployment>(self.person, &ObjectKey::namespaced("ns", "app"), None);
     }

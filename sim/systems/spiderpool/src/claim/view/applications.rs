@@ -16,7 +16,7 @@ use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::{Obj, typed_ref};
 use sim_config::time::SimTime;
 
-/// How to read a workload of one kind.
+/// The functions that read a workload of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     api_version: &'static str,
@@ -31,7 +31,7 @@ fn reader<K: AppKind>() -> Reader {
     Reader { demands: |object, settings| typed_ref::<K>(&**object).demands(settings).ok(), ..stranger::<K>(K::API_VERSION, K::KIND) }
 }
 
-/// The same for a kind of which nobody can tell what it asks for: only whether it is there.
+/// A reader for a kind whose demands are unknown: it only tells whether a workload exists.
 fn stranger<K: Object>(api_version: &'static str, kind: &'static str) -> Reader {
     fn meta<K: Object>(object: &Obj) -> &ObjectMeta {
         typed_ref::<K>(&**object).meta()
@@ -51,17 +51,17 @@ fn stranger<K: Object>(api_version: &'static str, kind: &'static str) -> Reader 
 pub(in super::super) struct Application {
     object: Obj,
     reader: Reader,
-    /// When what it is to be last changed.
+    /// The time at which its desired state last changed.
     pub(in super::super) changed: SimTime,
 }
 
 impl Application {
-    /// The kind as manifests have it, such as `Deployment`.
+    /// The kind as in manifests, such as `Deployment`.
     pub(in super::super) fn kind(&self) -> &'static str {
         self.reader.kind
     }
 
-    /// The UID that the API server gave it; empty if its object has none.
+    /// The UID that the API server assigned; empty if the object has none.
     pub(in super::super) fn uid(&self) -> &str {
         (self.reader.uid)(&self.object).unwrap_or_default()
     }
@@ -71,20 +71,20 @@ impl Application {
         (self.reader.is_terminating)(&self.object)
     }
 
-    /// The pools that it asks for; `None` = its annotations cannot be read, or nobody knows its kind.
+    /// The pools that it asks for; `None` = its annotations cannot be parsed, or its kind is unknown.
     pub(in super::super) fn demands(&self, settings: &Settings) -> Option<Vec<Demand>> {
         (self.reader.demands)(&self.object, settings)
     }
 }
 
-/// All workloads that Spiderpool makes pools for, also of a kind that it does not know, and the pools that were made for each.
+/// All workloads that Spiderpool makes pools for, including those of unknown kinds, and the pools that were made for each.
 #[derive(Debug)]
 pub(in super::super) struct Applications {
     readers: [(KindId, Reader); 7],
     by_name: BTreeMap<(&'static str, Arc<str>), Application>,
-    /// The kind and the name that a UID belongs to.
+    /// The kind and the name that belong to a UID.
     by_uid: FxHashMap<Box<str>, (&'static str, Arc<str>)>,
-    /// By the UID in their labels, the auto pools that there are.
+    /// The existing auto pools, by the UID in their labels.
     pools: FxHashMap<Box<str>, Vec<Arc<str>>>,
 }
 
@@ -107,23 +107,23 @@ impl Applications {
         Self { readers, by_name: BTreeMap::new(), by_uid: FxHashMap::default(), pools: FxHashMap::default() }
     }
 
-    /// All, by kind and name.
+    /// All workloads, by kind and name.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Application)> {
         self.by_name.iter().map(|((_, name), application)| (name, application))
     }
 
-    /// The workload of a UID, if there is one.
+    /// The workload with a UID, if it exists.
     pub(in super::super) fn of_uid(&self, uid: &str) -> Option<(&Arc<str>, &Application)> {
         let key = self.by_uid.get(uid)?;
         self.by_name.get(key).map(|application| (&key.1, application))
     }
 
-    /// Whether workloads of a kind are known here. Other API groups have kinds of the same name.
+    /// Whether workloads of a kind are tracked. Other API groups have kinds of the same name.
     pub(in super::super) fn knows(&self, api_version: &str, kind: &str) -> bool {
         self.readers.iter().any(|(_, reader)| (reader.api_version, reader.kind) == (api_version, kind))
     }
 
-    /// The names of the auto pools that name a workload's UID.
+    /// The auto pools whose labels name a workload's UID.
     pub(in super::super) fn pools_of(&self, uid: &str) -> &[Arc<str>] {
         self.pools.get(uid).map_or(&[], Vec::as_slice)
     }

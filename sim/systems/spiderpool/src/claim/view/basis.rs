@@ -1,4 +1,4 @@
-//! On what it is decided what the pods of a place may have, and whether that can have changed.
+//! The state on which addresses of a place's pods were decided, and whether it can have changed.
 
 use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
@@ -11,30 +11,30 @@ use super::ledger::Answer;
 use super::pods::{Place, Pod};
 use super::wishes::wishes_still;
 
-/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5).
-/// It may be there for a while, unchanged: whoever is to delete it is down.
+/// Whether an auto pool belongs to another incarnation of the pod's workload, so that the pod may not use it (A §2.2, §8.5). Such a pool
+/// may stay unchanged for a while if the controller that has to delete it is down.
 fn is_of_another_incarnation(pool: &SpiderIPPool, pod: &Pod) -> bool {
     let mut owners = pod.object.metadata.owner_references.iter().flatten();
     let of = label(pool, LABEL_OWNER_APPLICATION_UID).filter(|_| label(pool, LABEL_IPPOOL_RECLAIM) == Some("true"));
-    // A StatefulSet makes its pods itself; those of others have no place whose addresses they might keep.
+    // The StatefulSet controller creates its pods directly; pods of other workloads have no place whose addresses they might keep.
     let of_set = matches!(pod.place, Some(Place::Ordinal(..)));
     of_set && of.zip(owners.find(|owner| owner.controller == Some(true))).is_some_and(|(uid, owner)| owner.uid != uid)
 }
 
 impl View {
-    /// What an agent has surely been shown that decides for the pods of the place, or of the name, of this one.
+    /// The revisions up to which an agent has certainly been shown the state that decides for the pods with the place or the name of this
+    /// one.
     pub(in super::super) fn shown_for_place_of(&self, by: ProcessId, pod: &Pod) -> ShownUpTo {
         let is_one = |other: &Pod| other.key == pod.key || (pod.place.is_some() && other.place == pod.place);
         self.agents.least_shown_to_adds(by, |uid| self.pods.get(uid).is_some_and(is_one))
     }
 
-    /// Whether what the pods of a place may have can have changed between what an answer to one of them was decided on and what is decided
-    /// on for `pod` by an agent that had been shown `later`, as far as the two had surely been shown it: the rules of the pool, whether it
-    /// has the address and nobody reserves that, the namespace, the node, the wishes, the settings. Then another address for `pod` may be
-    /// right.
+    /// Whether the state that decides about the addresses of a place can have changed between `answer` and a decision for `pod` by an agent
+    /// that had been shown `later`, as far as both had certainly been shown it: the rules of the pool, whether it has the address and it is
+    /// not reserved, the namespace, the node, the wishes, the settings. If so, another address for `pod` may be correct.
     ///
-    /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3). What a VM brought
-    /// along when it migrated was decided on when its first pod was answered.
+    /// Nothing is certain between a list and the first event of its watch: a change, or a bookmark within a minute (K §3). For addresses
+    /// that a VM brought along when it migrated, the answer to its first pod is the one that counts.
     pub(in super::super) fn may_have_changed(&self, answer: &Answer, pod: &Pod, later: &ShownUpTo) -> bool {
         self.may_have_changed_since(answer, pod, later)
             || self.brought_along(answer).is_some_and(|earlier| self.may_have_changed(earlier, pod, later))
@@ -58,8 +58,8 @@ impl View {
             || self.terms.may_select_otherwise(answer.said.at, self.at)
     }
 
-    /// The answer to another pod of a VM, still there, whose address an answer is about. As long as both pods of a live migration are there
-    /// the second one has what the first one has, whatever the rules say by then (A S10).
+    /// The earlier answer with the same address to another pod of the VM that still existed then. While both pods of a live migration
+    /// exist, the second has the addresses of the first, whatever the rules say by then (A S10).
     fn brought_along(&self, answer: &Answer) -> Option<&Answer> {
         let pod = self.pods.get(&answer.uid).filter(|pod| matches!(pod.place, Some(Place::Vm(_))))?;
         let is_same = |other: &&Answer| other.is_for_same(&answer.given) && other.given.address == answer.given.address;

@@ -1,4 +1,4 @@
-//! What did not fit together when the run began, as a dump of a cluster may have it.
+//! Inconsistencies at the beginning of a run, as in a dump of a cluster.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use kube_machinery::FxHashSet;
 
 use super::{View, addresses_of, uid_of};
 
-/// What a run found and did not make.
+/// The inconsistencies that a run began with.
 ///
-/// Nobody takes back a record of a pod that lives (G P-6), whatever its endpoint names, and nobody takes an address out of an endpoint
-/// whose pod was answered with it (A S16): both end with the pod.
+/// Nothing takes back a record of a live pod (G P-6), whatever its endpoint names, and nothing takes an address out of an endpoint whose
+/// pod was answered with it (A S16): both end with the pod.
 #[derive(Debug, Default)]
 pub(super) struct Beginning {
-    /// Records that the endpoint of their pod did not name: pool and address.
+    /// The records that the endpoint of their pod did not name: pool and address.
     unnamed: FxHashSet<(Arc<str>, IpAddr)>,
-    /// Addresses that an endpoint named and no pool had recorded: `NAMESPACE/NAME` and address.
+    /// The addresses that an endpoint named and no pool had recorded: `NAMESPACE/NAME` and address.
     unrecorded: FxHashSet<(Arc<str>, IpAddr)>,
     /// The UIDs of endpoints that were being deleted.
     terminating: FxHashSet<Arc<str>>,
 }
 
 impl Beginning {
-    /// Looks at what is there.
+    /// Examines the initial state.
     pub(super) fn of(view: &View) -> Self {
         let mut beginning = Self::default();
         for (name, pool) in view.pools.iter() {
@@ -48,19 +48,19 @@ impl Beginning {
 }
 
 impl View {
-    /// Whether a record has been there since before the run, and its endpoint did not name it.
+    /// Whether a record has existed since before the run and its endpoint did not name it.
     pub(in super::super) fn began_unnamed(&self, pool: &Arc<str>, address: IpAddr) -> bool {
         let untouched = || self.pools.holder(pool, address).is_some_and(|holder| holder.since.is_none());
         !self.beginning.unnamed.is_empty() && self.beginning.unnamed.contains(&(pool.clone(), address)) && untouched()
     }
 
-    /// Whether an address stood in an endpoint without a record before the run, and nobody has recorded it since.
+    /// Whether an endpoint named an address without a record before the run, and it has not been recorded since.
     pub(in super::super) fn began_unrecorded(&self, endpoint: &str, pool: &str, address: IpAddr) -> bool {
         let is_it = || self.beginning.unrecorded.iter().any(|(key, other)| **key == *endpoint && *other == address);
         !self.beginning.unrecorded.is_empty() && is_it() && self.pools.holder(pool, address).is_none()
     }
 
-    /// Whether an endpoint was being deleted already when the run began: who asked for that is not known.
+    /// Whether an endpoint was already being deleted when the run began, so that it is not known who asked for that.
     pub(in super::super) fn began_terminating(&self, endpoint: &SpiderEndpoint) -> bool {
         endpoint.metadata.uid.as_deref().is_some_and(|uid| self.beginning.terminating.contains(uid))
     }

@@ -1,4 +1,4 @@
-//! What people do to the cluster: that some of it excuses, and some of it changes what pods may have.
+//! Changes by hand and changes of namespaces and nodes: some excuse a violation, some change what pods may have.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,70 +13,70 @@ use super::View;
 use super::endpoints::{EndpointChange, addresses_of};
 use super::pools::PoolChange;
 
-/// What people touched, and when namespaces and nodes last changed in what selection looks at.
+/// Edits by hand, and the last changes of namespaces and nodes that matter to selection.
 #[derive(Debug, Default)]
 pub(in super::super) struct Changes {
-    /// The addresses whose records, or whose endpoint's entries, a person made, changed or removed; until they are recorded anew.
+    /// The addresses whose records or endpoint entries were made, changed or removed by hand, until they are recorded anew.
     addresses: FxHashSet<IpAddr>,
-    /// The pools from which a person took the finalizer.
+    /// The pools whose finalizer was removed by hand.
     pools: FxHashSet<Arc<str>>,
-    /// The pools whose ranges a person set.
+    /// The pools whose ranges were set by hand.
     ranges: FxHashSet<Arc<str>>,
-    /// The endpoints that a person changed, `NAMESPACE/NAME`.
+    /// The endpoints that were changed by hand, as `NAMESPACE/NAME`.
     endpoints: FxHashSet<Arc<str>>,
-    /// For each namespace the revision of its last change that matters to selection.
+    /// The revision of the last change of each namespace that matters to selection.
     namespaces: FxHashMap<Arc<str>, u64>,
-    /// For each node the same.
+    /// The revision of the last change of each node that matters to selection.
     nodes: FxHashMap<Arc<str>, u64>,
 }
 
-/// The names of processes that are part of the cluster begin with one of these.
+/// The prefixes of the names of processes that are part of the cluster.
 const SYSTEM: [&str; 8] =
     ["kubelet", "scheduler", "controller-manager", "spiderpool-", "apiserver-", "kube-", "node-lifecycle", "garbage-collector"];
 
-/// Whether a process of this name is a part of the cluster, not somebody's hands.
+/// Whether a process with this name is part of the cluster, so that its writes are not by hand.
 pub(super) fn is_system(name: &str) -> bool {
     SYSTEM.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether the finalizer of Spiderpool was there and is not any more.
+/// Whether Spiderpool's finalizer was present and no longer is.
 fn loses_finalizer(before: Option<&ObjectMeta>, after: Option<&ObjectMeta>) -> bool {
     let has = |meta: Option<&ObjectMeta>| meta.is_some_and(|meta| meta.finalizers.iter().flatten().any(|name| name == FINALIZER));
     has(before) && !has(after)
 }
 
 impl Changes {
-    /// Whether the record or the endpoint's entry of an address was touched by hand, since it was last recorded anew.
+    /// Whether the record or the endpoint entry of an address was edited by hand since it was last recorded anew.
     pub(in super::super) fn touched(&self, address: IpAddr) -> bool {
         self.addresses.contains(&address)
     }
 
-    /// The record of an address was made anew, and nothing is left of what a person did to it.
+    /// Records that the record of an address was made anew, so that earlier edits by hand no longer matter.
     pub(super) fn is_made_anew(&mut self, address: IpAddr) {
         self.addresses.remove(&address);
     }
 
-    /// Whether a person took the finalizer from a pool.
+    /// Whether the finalizer of a pool was removed by hand.
     pub(in super::super) fn touched_pool(&self, pool: &str) -> bool {
         self.pools.contains(pool)
     }
 
-    /// Whether a person ever set the ranges of a pool.
+    /// Whether the ranges of a pool were ever set by hand.
     pub(in super::super) fn touched_ranges(&self, pool: &str) -> bool {
         self.ranges.contains(pool)
     }
 
-    /// Whether a person changed an endpoint.
+    /// Whether an endpoint was changed by hand.
     pub(in super::super) fn touched_endpoint(&self, key: &str) -> bool {
         self.endpoints.contains(key)
     }
 
-    /// The revision at which a namespace last changed in what selection looks at; 0 = not in this run.
+    /// The revision of the last change of a namespace that matters to selection; 0 = not in this run.
     pub(super) fn of_namespace(&self, name: &str) -> u64 {
         self.namespaces.get(name).copied().unwrap_or(0)
     }
 
-    /// The revision at which a node last changed in what selection looks at; 0 = not in this run.
+    /// The revision of the last change of a node that matters to selection; 0 = not in this run.
     pub(super) fn of_node(&self, name: &str) -> u64 {
         self.nodes.get(name).copied().unwrap_or(0)
     }
@@ -126,7 +126,7 @@ impl Changes {
 }
 
 impl View {
-    /// An address that an agent records while nobody has it is not as a person left it.
+    /// Forgets edits by hand of an address that is recorded while nothing else has it.
     pub(super) fn forget_hands(&mut self, change: &PoolChange) {
         let made = change.edits.iter().filter(|edit| edit.before.is_none() && edit.after.is_some());
         for address in made.filter_map(|edit| edit.key.address()) {

@@ -13,24 +13,24 @@ use super::{Pod, Said, View};
 /// One commit of an endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointChange {
-    /// Who wrote, and when.
+    /// The writer, and the time.
     pub(in super::super) said: Said,
-    /// Whether that is a person.
+    /// Whether it was written by hand.
     pub(in super::super) by_hand: bool,
-    /// Whether that is a replica of Spiderpool's controller.
+    /// Whether the writer is a replica of Spiderpool's controller.
     pub(in super::super) by_replica: bool,
     /// The endpoint as `NAMESPACE/NAME`: that of its pod, or of the VMI that keeps the addresses (A §5.2).
     pub(in super::super) key: Arc<str>,
-    /// The moment since which it had been that of the pod it was of before.
+    /// The moment since which it had belonged to the pod before the commit.
     pub(in super::super) of_pod_since: u64,
-    /// What the commit before left; `None` = there was no such endpoint.
+    /// The state before the commit; `None` = there was no such endpoint.
     pub(in super::super) before: Option<Arc<SpiderEndpoint>>,
-    /// What is there now.
+    /// The state after the commit.
     pub(in super::super) after: Option<Arc<SpiderEndpoint>>,
 }
 
-/// When an endpoint was written for its pod, and up to which revision its writer had surely been shown the pods: whose the pod was then the
-/// endpoint stays.
+/// The time at which an endpoint was written for its pod, and the revision up to which its writer had certainly been shown the pods. The
+/// endpoint keeps the owner that the pod had then.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Written {
     moment: u64,
@@ -42,9 +42,9 @@ pub(in super::super) struct Written {
 #[derive(Debug, Default)]
 pub(in super::super) struct Endpoints {
     by_key: FxHashMap<Arc<str>, Arc<SpiderEndpoint>>,
-    /// Since when each has been that of its pod.
+    /// The write since which each endpoint has belonged to its pod.
     since: FxHashMap<Arc<str>, Written>,
-    /// Those that are being deleted: by whom and since when.
+    /// The endpoints that are being deleted: by whom, and since when.
     marked: FxHashMap<Arc<str>, Said>,
 }
 
@@ -54,27 +54,28 @@ impl Endpoints {
         self.by_key.get(key)
     }
 
-    /// All of them, in no order.
+    /// All endpoints, in arbitrary order.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<SpiderEndpoint>)> {
         self.by_key.iter()
     }
 
-    /// The moment since which an endpoint has been that of its pod; 0 = since before the run.
+    /// The moment since which an endpoint has belonged to its pod; 0 = since before the run.
     pub(in super::super) fn of_pod_since(&self, endpoint: &SpiderEndpoint) -> u64 {
         self.written(endpoint).map_or(0, |written| written.moment)
     }
 
-    /// How an endpoint became that of its pod; `None` = before the run.
+    /// The write that made an endpoint that of its pod; `None` = before the run.
     pub(in super::super) fn written(&self, endpoint: &SpiderEndpoint) -> Option<Written> {
         self.since.get(ObjectKey::of(endpoint).as_str()).copied()
     }
 
-    /// Who marked an endpoint for deletion, and when.
+    /// The process that marked an endpoint for deletion, and the time.
     pub(in super::super) fn marked(&self, endpoint: &SpiderEndpoint) -> Option<Said> {
         self.marked.get(ObjectKey::of(endpoint).as_str()).copied()
     }
 
-    /// Takes in a version of an object, `None` if it is gone. `shown_pods`: up to which revision the writer had surely been shown the pods.
+    /// Takes in a version of an endpoint, `None` if it is gone. `shown_pods`: the revision up to which the writer had certainly been shown
+    /// the pods.
     pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>, shown_pods: u64) -> EndpointChange {
         let key: Arc<str> = self.by_key.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());
         let before = match &after {
@@ -99,13 +100,13 @@ impl Endpoints {
 }
 
 impl View {
-    /// The endpoint of a pod, by whichever of its names there is one.
+    /// The endpoint of a pod, under any of its names.
     pub(in super::super) fn endpoint_of(&self, pod: &Pod) -> Option<(&Arc<SpiderEndpoint>, bool)> {
         let found = pod.names().find_map(|name| Some((name, self.endpoints.get(name)?)));
         found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
     }
 
-    /// How the endpoint of a pod was written; `None` = it has none, or had it before the run.
+    /// The write that made the endpoint that of a pod; `None` = the pod has no endpoint, or had it before the run.
     pub(in super::super) fn endpoint_written(&self, uid: &str) -> Option<Written> {
         let (endpoint, _) = self.endpoint_of(self.pods.get(uid)?)?;
         self.endpoints.written(endpoint).filter(|_| uid_of(endpoint) == uid)
@@ -117,14 +118,14 @@ pub(in super::super) fn uid_of(endpoint: &SpiderEndpoint) -> &str {
     endpoint.status.as_ref().map_or("", |status| &status.current.uid)
 }
 
-/// Whether an endpoint is being deleted and only finalizers of others hold it: Spiderpool has done its part (GL9).
+/// Whether an endpoint is being deleted and held only by the finalizers of others, so that Spiderpool has done its part (GL9).
 pub(in super::super) fn is_held_by_others(endpoint: &SpiderEndpoint) -> bool {
     let meta = &endpoint.metadata;
     let mut finalizers = meta.finalizers.iter().flatten().peekable();
     meta.deletion_timestamp.is_some() && finalizers.peek().is_some() && finalizers.all(|name| name != FINALIZER)
 }
 
-/// The addresses of an endpoint: entry, pool, address. What cannot be read is left out.
+/// The addresses of an endpoint: entry, pool, address. Entries that cannot be parsed are left out.
 pub(in super::super) fn addresses_of(endpoint: &SpiderEndpoint) -> impl Iterator<Item = (&IPAllocationDetail, &str, IpAddr)> {
     let details = endpoint.status.iter().flat_map(|status| &status.current.ips);
     details.flat_map(|detail| {

@@ -1,4 +1,4 @@
-//! When the cluster was free of faults that can hinder reclaim: only then does a bound count as it is.
+//! The faults that can hinder reclaim: its bounds apply unchanged only in times without them.
 
 use kube_sim::trace::FaultChange;
 use sim_config::time::SimTime;
@@ -20,7 +20,7 @@ pub(in super::super) struct Health {
     faults: Vec<Fault>,
     /// The faults of the plan.
     planned: Vec<PlannedFault>,
-    /// When all faults are over but those for good.
+    /// The time at which all faults are over except permanent ones.
     pub(in super::super) heal_at: SimTime,
 }
 
@@ -29,14 +29,14 @@ impl Health {
         Self { faults: Vec::new(), planned, heal_at }
     }
 
-    /// Until when faults have lasted that `matter`; `None` = there was none. One that lasts counts until the heal: nobody waits for a
-    /// replica that is lost for good. One that lasts for good and can hinder everybody counts for ever: a client that loses its connection
-    /// picks a server at random, and so the one that is lost again as often as chance will have it.
+    /// The time until which faults that `matter` have lasted; `None` = there was none. A fault that has not ended counts until the heal:
+    /// claims do not wait for a replica that is lost permanently. A permanent fault that can hinder everybody counts forever: a client that
+    /// loses its connection picks a server at random, so it may pick the lost one any number of times.
     pub(in super::super) fn troubled_until(&self, matters: impl Fn(&Reach) -> bool) -> Option<SimTime> {
         self.ends(matters).map(|(end, _)| end).max()
     }
 
-    /// Of the faults that `matter`: until when each has lasted, and what the plan says of it.
+    /// For each fault that `matters`, the time until which it has lasted, and its description in the plan.
     fn ends(&self, matters: impl Fn(&Reach) -> bool) -> impl Iterator<Item = (SimTime, Option<&PlannedFault>)> {
         let planned = |fault: &Fault| self.planned.get(fault.index as usize);
         let hinders_for_ever = |planned: &PlannedFault| planned.reach == Reach::All && planned.lasts == Lasts::ForGood;
@@ -50,7 +50,7 @@ impl Health {
         of.map(move |(fault, planned)| (end(fault, planned), planned))
     }
 
-    /// Whether no fault that `matters` has left a mark on the time from `since` until now.
+    /// Whether no fault that `matters` affects the time from `since` until now.
     pub(in super::super) fn is_calm_since(&self, since: SimTime, matters: impl Fn(&Reach) -> bool) -> bool {
         self.ends(matters).all(|(until, planned)| until + planned.map_or(AFTERMATH, |planned| planned.aftermath) < since)
     }
@@ -67,7 +67,7 @@ impl Health {
                     fault.ended = at;
                 }
             }
-            // One that waits for its request has no beginning and no end of its own.
+            // A fault that waits for its request has neither a beginning nor an end.
             FaultChange::Fired => match self.faults.iter_mut().rev().find(|fault| fault.index == index) {
                 Some(fault) if fault.ended != SimTime::NEVER => fault.ended = at,
                 Some(_) => {}

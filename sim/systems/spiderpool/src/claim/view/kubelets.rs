@@ -1,4 +1,4 @@
-//! The kubelets: which of them run, and when they were told that a pod is to end, or is gone.
+//! The kubelets: whether they run, and when they were told that a pod is to end or is gone.
 
 use std::sync::Arc;
 
@@ -7,36 +7,36 @@ use kube_sim::rt::ProcessId;
 use kube_sim::trace::ProcessChange;
 use sim_config::time::SimTime;
 
-/// What is known of the kubelets that have a sandbox, or had one.
+/// The known state of the kubelets that have or had a sandbox.
 #[derive(Debug, Default)]
 pub(in super::super) struct Kubelets {
     known: FxHashSet<ProcessId>,
     down: FxHashSet<ProcessId>,
     up: FxHashMap<ProcessId, SimTime>,
-    /// When those that lost their memory began to run again.
+    /// The times at which kubelets that crashed started again.
     reborn: FxHashMap<ProcessId, SimTime>,
     crashed: FxHashSet<ProcessId>,
     told: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Kubelets {
-    /// Whether a kubelet is down or stands still.
+    /// Whether a kubelet is down or paused.
     pub(in super::super) fn is_down(&self, process: ProcessId) -> bool {
         self.down.contains(&process)
     }
 
-    /// When a kubelet last began to run again; `None` = it has run all the time.
+    /// The time at which a kubelet last began to run again; `None` = it has always run.
     pub(in super::super) fn up_since(&self, process: ProcessId) -> Option<SimTime> {
         self.up.get(&process).copied()
     }
 
-    /// When a kubelet, in its present life, was first told that a pod of its node is to end.
+    /// The time at which a kubelet, in its present life, was first told that a pod of its node is to end.
     pub(in super::super) fn told_of_end(&self, process: ProcessId, uid: &str) -> Option<SimTime> {
         let told = self.told.get(uid).copied()?;
         (!self.is_forgotten(process, told)).then_some(told)
     }
 
-    /// Whether a kubelet has lost its memory since a time.
+    /// Whether a kubelet has crashed since a time.
     fn is_forgotten(&self, process: ProcessId, told: SimTime) -> bool {
         self.crashed.contains(&process) || self.reborn.get(&process).is_some_and(|reborn| *reborn > told)
     }

@@ -1,4 +1,4 @@
-//! The ledger: which addresses each pod was answered with and gave back, and what each place had before.
+//! The ledger: the addresses that each pod was answered with and gave back, and those that each place had before.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,26 +16,27 @@ use crate::workload::{Cause, Given, InOrder, Refusal};
 /// An address that an ADD was answered with.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Answer {
-    /// NIC, pool and address, as the answer names them.
+    /// The NIC, the pool and the address in the answer.
     pub(in super::super) given: Given,
-    /// The place of its entry in the endpoint, by which a NIC is known that has no name yet (A §2.4).
+    /// The index of its entry in the endpoint, which identifies a NIC that has no name yet (A §2.4).
     pub(in super::super) place: usize,
-    /// The UID in the request that was answered, also where a successor of that name has the address by now.
+    /// The UID in the request that was answered, even if a successor with the same name has the address by now.
     pub(in super::super) uid: Arc<str>,
-    /// By whom and when.
+    /// The agent, and the time.
     pub(in super::super) said: Said,
-    /// What it was decided on.
+    /// The state on which it was decided.
     pub(in super::super) basis: Basis,
 }
 
-/// What an answer was decided on.
+/// The state on which an answer was decided.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Basis {
     /// The moment at which the request began.
     pub(in super::super) began: u64,
-    /// What the agent had surely been shown then, or when an earlier request recorded for the pod what is answered now.
+    /// The revisions up to which the agent had certainly been shown everything then, or when an earlier request recorded the addresses of
+    /// this answer for the pod.
     pub(in super::super) shown: ShownUpTo,
-    /// How the endpoint was written that names what was answered.
+    /// The write of the endpoint that names the answered addresses.
     pub(in super::super) endpoint: Option<Written>,
 }
 
@@ -49,26 +50,26 @@ impl Answer {
 /// A release that an agent announced.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Release {
-    /// Which agent announced it, and when.
+    /// The agent that announced it, and the time.
     pub(in super::super) said: Said,
-    /// On what occasion the records are taken away.
+    /// The reason for the release.
     pub(in super::super) cause: Cause,
-    /// Which addresses of which pools.
+    /// The pools and addresses.
     pub(in super::super) what: Arc<[(Arc<str>, IpAddr)]>,
-    /// When it was over, if it was.
+    /// The moment at which it ended, if it has.
     pub(in super::super) ended: Option<u64>,
-    /// Whether it is known that it was carried out.
+    /// Whether it is known to have succeeded.
     pub(in super::super) ok: bool,
 }
 
 impl Release {
-    /// Whether it takes an address of a pool.
+    /// Whether it includes an address of a pool.
     pub(in super::super) fn covers(&self, pool: &str, address: IpAddr) -> bool {
         self.what.iter().any(|(other, taken)| **other == *pool && *taken == address)
     }
 }
 
-/// The places of the entries that an answer tells of. An entry has one address of a family at most, that of IPv4 first.
+/// The indices of the entries that the addresses of an answer belong to. An entry has at most one address per family, that of IPv4 first.
 fn places(given: &[Given]) -> impl Iterator<Item = usize> {
     let (mut place, mut before) = (0, None::<&Given>);
     given.iter().map(move |given| {
@@ -79,58 +80,58 @@ fn places(given: &[Given]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// How the last request for a pod ended.
+/// The outcome of the last request for a pod.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Last {
-    /// Why there was no address, if there was none.
+    /// The reason why there was no address, if there was none.
     pub(in super::super) refusal: Option<Refusal>,
-    /// Whether the pools were selected as the rules say.
+    /// Whether the selection of pools agreed with the rules.
     pub(in super::super) agreed: bool,
-    /// The pools that were selected last, for each NIC and family.
+    /// The pools of the last selection, for each NIC and family.
     pub(in super::super) order: Arc<[InOrder]>,
     /// The pools that were tried.
     pub(in super::super) tried: Vec<Tried>,
-    /// The NICs and pools of which it may not be known what became of a write, or of what was to take it back, by this request and those
-    /// before it, since the last answer.
+    /// The NICs and pools for which the outcome of a write, or of its rollback, may be unknown, by this request and those before it since
+    /// the last answer.
     pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
-    /// When it began, as far as that was seen; else when it ended.
+    /// The time at which it began, if that was seen; otherwise the time at which it ended.
     pub(in super::super) began: SimTime,
-    /// Which agent answered it, and when.
+    /// The agent that answered it, and the time.
     pub(in super::super) said: Said,
 }
 
-/// An address of a pool that an agent recorded, and what it had surely been shown.
+/// An address of a pool that an agent recorded, and what the agent had certainly been shown.
 type Recorded = (Arc<str>, IpAddr, ShownUpTo);
 
 /// Answers, releases and the last request of each pod by UID, and the last answers by static name.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ledger {
     answers: FxHashMap<Arc<str>, Vec<Answer>>,
-    /// By static name: the last answer for each NIC and family, whichever pod it was for.
+    /// The last answer for each NIC and family by static name, whichever pod it was for.
     kept: FxHashMap<Arc<str>, Vec<Answer>>,
-    /// By UID: what agents recorded for it last, and what they had surely been shown.
+    /// The addresses that agents last recorded for each UID, and what they had certainly been shown.
     recorded: FxHashMap<Arc<str>, Vec<Recorded>>,
     releases: FxHashMap<Arc<str>, Vec<Release>>,
     last: FxHashMap<Arc<str>, Last>,
 }
 
 impl Ledger {
-    /// What a pod was answered with and has not given back.
+    /// The addresses that a pod was answered with and has not given back.
     pub(in super::super) fn answers(&self, uid: &str) -> &[Answer] {
         self.answers.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// What the pods of a static name were answered with last.
+    /// The last answers to the pods of a static name.
     pub(in super::super) fn kept(&self, name: &str) -> &[Answer] {
         self.kept.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// What was announced to be taken from a pod.
+    /// The announced releases of a pod's addresses.
     pub(in super::super) fn releases(&self, uid: &str) -> &[Release] {
         self.releases.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// Everybody from whom an address of a pool was announced to be taken. Linear: for whoever has found something wrong.
+    /// All announced releases of an address of a pool, with the UIDs. Linear: only for use after a violation was found.
     pub(in super::super) fn releases_of<'a>(&'a self, pool: &'a str, address: IpAddr) -> impl Iterator<Item = (&'a Arc<str>, &'a Release)> {
         let of = move |(uid, releases): (&'a Arc<str>, &'a Vec<Release>)| {
             releases.iter().filter(move |release| release.covers(pool, address)).map(move |release| (uid, release))
@@ -138,7 +139,7 @@ impl Ledger {
         self.releases.iter().flat_map(of)
     }
 
-    /// How the last request for a pod ended.
+    /// The outcome of the last request for a pod.
     pub(in super::super) fn last(&self, uid: &str) -> Option<&Last> {
         self.last.get(uid)
     }
@@ -146,12 +147,12 @@ impl Ledger {
     pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said, basis: Basis) {
         let recorded = self.recorded.get(uid).map_or(&[][..], Vec::as_slice);
         let put = |answers: &mut Vec<Answer>, (given, place): (&Given, usize)| {
-            // The ADD of one NIC takes over for all, and what is recorded is answered whatever became of the rules (A §5.4, §6.3).
+            // The ADD of one NIC takes over for all NICs, and what is recorded is answered whatever the rules say by then (A §5.4, §6.3).
             let then = recorded.iter().find(|(pool, address, _)| *pool == given.pool && *address == given.address);
             let shown = then.map_or(basis.shown, |(.., then)| std::array::from_fn(|what| basis.shown[what].min(then[what])));
             let answer = Answer { given: given.clone(), place, uid: uid.clone(), said, basis: Basis { shown, ..basis } };
             match answers.iter_mut().find(|answer| answer.is_for_same(given)) {
-                // Whoever asks again for what it has does not begin anew.
+                // A repeated request for the same addresses keeps the earlier answer.
                 Some(known) if known.given == *given && known.uid == *uid => known.place = place,
                 Some(known) => *known = answer,
                 None => answers.push(answer),
@@ -165,7 +166,7 @@ impl Ledger {
         }
     }
 
-    /// An agent wrote a pool; `shown`: what it had surely been shown before its ADD for a pod.
+    /// Takes in a write of a pool by an agent; `shown`: what the agent had certainly been shown before its ADD for a pod.
     pub(super) fn see_pool(&mut self, change: &PoolChange, shown: impl Fn(&str) -> ShownUpTo) {
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             let of_pod = self.recorded.entry(record.pod_uid.as_str().into()).or_default();

@@ -1,16 +1,16 @@
-//! What the claims about Spiderpool have in common. Each event is worked out once, and handed on to all of them.
+//! The shared state of the claims about Spiderpool. Each event is evaluated once and handed on to all of them.
 //!
 //! ```text
-//!  commits ──► pools, reservations, endpoints, pods, places, what people changed ┐
+//!  commits ──► pools, reservations, endpoints, pods, places, changes by hand     ┐
 //!  notes of kubelets ──► sandboxes: the truth                                    ├─► Seen ──► claims
 //!  notes of agents, requests, deliveries ──► agents, ledger                      │
 //!  notes of replicas, requests, the state of nodes, faults ──► replicas, health   ┘
 //! ```
 //!
-//! A commit is taken in before the claims see it: it carries what was there. A note is taken in after: the view is that of
-//! the moment before it. An *agent* is a process that ever said [`IpamNote`]; whoever else changes records or endpoints, and
-//! is no part of the cluster by its name, is a person, and what follows from it is not held against the agents. A *replica* is one of
-//! Spiderpool's controller: it said [`ReclaimNote`], or is called so.
+//! A commit is taken in before the claims see it, as it carries the previous state. A note is taken in afterwards, so the view shows the
+//! moment before it. An *agent* is a process that ever sent an [`IpamNote`]. Other processes that change records or endpoints and are not
+//! part of the cluster by their name act by hand, and agents are not blamed for the consequences. A *replica* is one of Spiderpool's
+//! controller: it sent a [`ReclaimNote`] or has the name of one.
 
 mod agents;
 mod applications;
@@ -83,21 +83,21 @@ pub(super) use subnets::{Subnet, SubnetChange, Subnets, entries_of};
 pub(crate) use terms::Terms;
 pub(super) use terms::{AFTERMATH, Reach};
 
-/// Somebody, at some time.
+/// A process and the time of what it said or wrote.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
-    /// The process that said or wrote it; of no meaning at moment 0, which is before the run.
+    /// The process that said or wrote it; meaningless at moment 0, which is before the run.
     pub(super) by: ProcessId,
-    /// The time of the event by which it became known.
+    /// The time of the event that made it known.
     pub(super) at: SimTime,
-    /// An order for things that happen at one time: how many events were seen.
+    /// The number of events seen by then, which orders events of the same time.
     pub(super) moment: u64,
 }
 
 /// The lease of Spiderpool's controller.
 const LEASE: &str = "kube-system/spiderpool-controller-leader";
 
-/// The numbers of the types that matter.
+/// The IDs of the types that the view tracks.
 #[derive(Clone, Copy, Debug)]
 struct Kinds {
     pools: KindId,
@@ -114,64 +114,64 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Whether objects of a type keep the addresses of pods.
+    /// Whether objects of a type are owners that keep addresses for their pods.
     fn is_owner(&self, kind: KindId) -> bool {
         [self.sets, self.instances, self.machines].contains(&kind)
     }
 }
 
-/// All that claims may know.
+/// Everything that claims may know.
 #[derive(Debug)]
 pub(crate) struct View {
     rt: Rt,
     kinds: Kinds,
-    /// How many events were seen.
+    /// The number of events seen.
     moment: u64,
-    /// The time of the last event, or up to which there was none since.
+    /// The time of the last event, or a later time up to which there was none.
     pub(super) at: SimTime,
-    /// The pools as commits leave them, and who holds which address.
+    /// The pools as commits leave them, and the holder of each address.
     pub(super) pools: Pools,
-    /// The subnets, and what is set aside in them for which pool.
+    /// The subnets, and the addresses that are set aside in them for each pool.
     pub(super) subnets: Subnets,
     /// The workloads that pools are made for.
     pub(super) applications: Applications,
     /// The reserved addresses, now and at earlier revisions.
     pub(super) reservations: Reservations,
-    /// The endpoints, and since when each has been that of its pod.
+    /// The endpoints, and since when each has belonged to its pod.
     pub(super) endpoints: Endpoints,
-    /// The pods by UID, also those that are gone.
+    /// The pods by UID, including those that are gone.
     pub(super) pods: Pods,
     /// The places of StatefulSets and VMs.
     pub(super) places: Places,
-    /// The sandboxes, and who answers on which address, as kubelets say.
+    /// The sandboxes and the addresses that they answer on, as kubelets report.
     pub(super) sandboxes: Sandboxes,
-    /// What each process was shown, and the requests that agents have not answered.
+    /// The revisions that each process was shown, and the open requests of agents.
     pub(super) agents: Agents,
-    /// Who was given what.
+    /// The answers and releases of each pod.
     pub(super) ledger: Ledger,
-    /// What people touched, and when namespaces and nodes last changed in what selection looks at.
+    /// Edits by hand, and the last changes of namespaces and nodes that matter to selection.
     pub(super) changes: Changes,
-    /// For each write of a pool by an agent: up to which revision it had been shown the reservations when it read the pool.
+    /// For each write of a pool by an agent, the revision up to which it had been shown the reservations when it read the pool.
     pub(super) reservations_shown: Option<u64>,
-    /// What is not waited for.
+    /// The nodes and pods that claims do not wait for.
     pub(super) out_of_reach: OutOfReach,
-    /// What the plan says of reclaim.
+    /// The plan's settings and faults that matter to reclaim.
     pub(super) terms: Terms,
     /// The states that each node was in, by revision.
     pub(super) nodes: Nodes,
-    /// Which kubelets run, and when they were told that a pod is to end.
+    /// The kubelets: whether they run, and when they were told that a pod is to end.
     pub(super) kubelets: Kubelets,
     /// The replicas of the controller.
     pub(super) replicas: Replicas,
-    /// By UID, what replicas took from the pod.
+    /// The addresses that replicas took from each pod, by UID.
     pub(super) reclaimed: FxHashMap<Arc<str>, Vec<Reclaimed>>,
     beginning: Beginning,
-    /// When the faults lasted that can hinder reclaim, and how long what they left behind may take.
+    /// The faults that can hinder reclaim: when they lasted, and how long their aftermath may take.
     pub(super) health: Health,
 }
 
 impl View {
-    /// Which events it has to see.
+    /// The events that the view has to see.
     pub(crate) const INTEREST: Interest = Interest::COMMIT
         .and(Interest::NOTE)
         .and(Interest::REQUEST)
@@ -223,7 +223,7 @@ impl View {
         }
     }
 
-    /// Takes in an object that is there when the run begins.
+    /// Takes in an object that exists when the run begins.
     pub(crate) fn begin(&mut self, kind: KindId, key: &ObjectKey, object: &Obj) {
         let name = key.as_str();
         let said = Said { by: ProcessId(0), at: SimTime::ZERO, moment: 0 };
@@ -238,7 +238,7 @@ impl View {
         }
     }
 
-    /// Takes an event in; `None` = claims have nothing to look at.
+    /// Takes in an event; `None` = it does not concern the claims.
     pub(crate) fn see<'a>(&mut self, event: &Event<'a>) -> Option<Seen<'a>> {
         self.at = event.at;
         if self.moment == 0 {
@@ -319,7 +319,7 @@ impl View {
                     self.kubelets.speaks(process);
                     Some(Seen::Pod(process, note))
                 } else if let Some(note) = note.downcast_ref() {
-                    // Who leads counts from now on.
+                    // A change of the leader counts from now on.
                     if let ReclaimNote::Leads(leads) = note {
                         self.replicas.leads_now(self.said(process), *leads);
                     }
@@ -344,7 +344,7 @@ impl View {
         }
     }
 
-    /// Takes in what the claims have seen.
+    /// Takes in an event that the claims have seen.
     pub(crate) fn settle(&mut self, seen: &Seen<'_>) {
         match seen {
             Seen::Ipam(process, note) => self.ipam_note(self.said(*process), note),
@@ -368,7 +368,7 @@ impl View {
         }
     }
 
-    /// Time has passed without events.
+    /// Takes note that time has passed without events.
     pub(crate) fn tick(&mut self, now: SimTime) {
         self.at = now;
     }
@@ -377,7 +377,7 @@ impl View {
         Said { by, at: self.at, moment: self.moment }
     }
 
-    /// Whether a process is a person or one of a fault, neither an agent nor a part of the cluster.
+    /// Whether a process acts by hand or for a fault, being neither an agent nor a part of the cluster.
     fn is_hand(&self, process: ProcessId) -> bool {
         !self.agents.is_agent(process) && !changes::is_system(&self.rt.process_name(process))
     }
@@ -448,7 +448,7 @@ impl View {
         self.take(kind, key, revision, before, after)
     }
 
-    /// Takes in a version of an object that is neither pool nor endpoint.
+    /// Takes in a version of an object that is neither a pool nor an endpoint.
     fn take<'a>(&mut self, kind: KindId, key: &ObjectKey, revision: u64, before: Option<&Obj>, after: Option<&Obj>) -> Option<Seen<'a>> {
         let (name, when) = (key.as_str(), (self.moment, self.at));
         self.applications.see(kind, name, self.at, after);
@@ -488,7 +488,7 @@ impl View {
 
     fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
         if verb == Verb::List && outcome == Outcome::Ok {
-            // Of what a list does not show yet its watch will tell.
+            // What a list does not show yet, its watch will.
             let relisted = self.relisted(client, kind, |replicas, pods| {
                 replicas.listed(client, pods.present().map(|(uid, pod)| (uid.clone(), has_stopped(&pod.object))))
             });
@@ -547,19 +547,19 @@ impl View {
         }
     }
 
-    /// Whether a replica surely runs with reclaim switched off.
+    /// Whether a replica certainly runs with reclaim switched off.
     pub(super) fn is_switched_off(&self, replica: ProcessId) -> bool {
         self.terms.is_switched_off(self.replicas.started(replica))
     }
 
-    /// Whether each replica that runs, of which there is one, surely runs with reclaim switched off.
+    /// Whether replicas run, and all of them certainly with reclaim switched off.
     pub(super) fn reclaim_is_switched_off(&self) -> bool {
         let mut running = self.replicas.running().peekable();
         running.peek().is_some() && running.all(|replica| self.is_switched_off(replica))
     }
 
-    /// Whether what a replica that runs with reclaim switched off writes can be left from a life in which it reclaimed: what it has not
-    /// announced in this one.
+    /// Whether a write of a replica that runs with reclaim switched off can originate in an earlier life in which it reclaimed, because it
+    /// was not announced in this one.
     pub(super) fn may_be_of_a_former_life(&self, replica: ProcessId, announced: Option<&Announced>) -> bool {
         let started = self.replicas.started(replica);
         !self.terms.was_never_on(started) && announced.is_none_or(|announced| announced.said.at < started)
@@ -571,7 +571,7 @@ impl View {
     }
 }
 
-/// Whether one of these two pods, by UID, is the VM of the other, moved.
+/// Whether two pods, given by UID, belong to the same VM, so that one may be the migration target of the other.
 pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
     let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
     vm(one).is_some_and(|place| vm(other) == Some(place))

@@ -1,4 +1,4 @@
-//! Whether nodes were ready, and when.
+//! The readiness of nodes over time.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ struct Era {
     state: NodeState,
 }
 
-/// All nodes there ever were.
+/// All nodes that ever existed.
 #[derive(Debug, Default)]
 pub(in super::super) struct Nodes(FxHashMap<Arc<str>, Vec<Era>>);
 
 impl Nodes {
-    /// How a node is now; one that nobody has seen is gone.
+    /// The present state of a node; a node that was never seen is gone.
     pub(in super::super) fn now(&self, name: &str) -> NodeState {
         self.0.get(name).and_then(|eras| eras.last()).map_or(NodeState::Gone, |era| era.state)
     }
 
-    /// The revision with which the present state of a node began; 0 if nobody has seen it.
+    /// The revision with which the present state of a node began; 0 if it was never seen.
     pub(in super::super) fn revision(&self, name: &str) -> u64 {
         self.0.get(name).and_then(|eras| eras.last()).map_or(0, |era| era.revision)
     }
 
-    /// The states of a node that somebody can have seen who had been shown everything up to revision `shown`, until now.
+    /// The states of a node from then until now that a process which had been shown everything up to revision `shown` can have seen.
     pub(in super::super) fn states_since(&self, name: &str, shown: u64) -> impl Iterator<Item = NodeState> {
         let eras = self.0.get(name).map_or(&[][..], Vec::as_slice);
         let first = eras.iter().rposition(|era| era.revision <= shown);
@@ -38,13 +38,13 @@ impl Nodes {
         before.into_iter().chain(eras[first.unwrap_or(0)..].iter().map(|era| era.state))
     }
 
-    /// Since when a node has been, without a break, in states for which `holds` is true; `None` = it is not now.
+    /// The time since which a node has continuously been in states for which `holds` is true; `None` = it is not in such a state now.
     pub(in super::super) fn since(&self, name: &str, holds: impl Fn(NodeState) -> bool) -> Option<SimTime> {
         let eras = self.0.get(name)?;
         eras.iter().rev().take_while(|era| holds(era.state)).last().map(|era| era.at)
     }
 
-    /// The last time that a node was ready, without a break: since when, and until when, if it is not now.
+    /// The last continuous time in which a node was ready: its beginning, and its end if the node is not ready now.
     pub(in super::super) fn last_ready(&self, name: &str) -> Option<(SimTime, Option<SimTime>)> {
         let eras = self.0.get(name)?;
         let ready = |era: &&Era| era.state.is_ready();
@@ -53,7 +53,7 @@ impl Nodes {
         Some((begun, lost))
     }
 
-    /// Takes in a version of a node, `None` if it is gone; whether its state is another one now.
+    /// Takes in a version of a node, `None` if it is gone. Returns whether its state changed.
     pub(super) fn see(&mut self, name: &str, revision: u64, at: SimTime, after: Option<&Node>) -> bool {
         let state = after.map_or(NodeState::Gone, NodeState::of);
         let eras = match self.0.get_mut(name) {

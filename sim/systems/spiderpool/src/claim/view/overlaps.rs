@@ -1,4 +1,4 @@
-//! Pools that overlap, and which of two is the younger one at each address they share.
+//! Pools that overlap, and which of two is the younger one at each shared address.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use kube_machinery::FxHashMap;
 
 use crate::ip_interval_index::IpIntervalIndex;
 
-/// Who had which addresses first.
+/// The order in which pools came to have an address.
 ///
-/// A pool is younger than another one at an address if it came to have it later, be it that it was made later or that its ranges were
-/// changed. Pools that are there when the run begins are of one age.
+/// A pool is younger than another one at an address if it came to have the address later, because it was created later or its ranges were
+/// changed. Pools that exist when the run begins are of the same age.
 #[derive(Debug, Default)]
 pub(in super::super) struct Overlaps {
-    /// What each pool has.
+    /// The addresses of each pool.
     intervals: IpIntervalIndex,
-    /// By the younger pool, which addresses an older one had already, and has still.
+    /// For each younger pool, the addresses that an older pool already had and still has.
     older: FxHashMap<Arc<str>, Vec<(Arc<str>, IpSet)>>,
-    /// By the older pool, which are younger.
+    /// For each older pool, the younger ones.
     younger: FxHashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 impl Overlaps {
-    /// The pool that had the address before `pool`, if another one has it, too.
+    /// The pool that had the address before `pool`, if another pool has it as well.
     pub(in super::super) fn older(&self, pool: &str, address: std::net::IpAddr) -> Option<&Arc<str>> {
         self.older.get(pool)?.iter().find(|(_, shared)| shared.contains(address)).map(|(other, _)| other)
     }
@@ -37,13 +37,13 @@ impl Overlaps {
         self.younger.contains_key(pool)
     }
 
-    /// The pools that have an address of `pool`, before or after it came to have it.
+    /// The pools that share an address with `pool`, whether they had it earlier or later.
     pub(in super::super) fn with(&self, pool: &str) -> impl Iterator<Item = &Arc<str>> {
         let older = self.older.get(pool).into_iter().flatten().map(|(other, _)| other);
         older.chain(self.younger.get(pool).into_iter().flatten())
     }
 
-    /// Which pools overlap, to be told.
+    /// The overlapping pools and their shared addresses, as texts.
     pub(in super::super) fn pairs(&self) -> Vec<String> {
         let told = |(pool, older): (&Arc<str>, &Vec<(Arc<str>, IpSet)>)| {
             older.iter().map(|(other, shared)| format!("{pool} {other} at {}", shared.texts().join(", "))).collect::<Vec<_>>()
@@ -51,17 +51,17 @@ impl Overlaps {
         self.older.iter().flat_map(told).collect()
     }
 
-    /// What other pools have of these addresses.
+    /// The part of these addresses that other pools have.
     pub(in super::super) fn of_others(&self, pool: &str, set: &IpSet) -> IpSet {
         self.intervals.others(pool, set).map(|(_, range)| range).collect::<IpSet>().intersection(set)
     }
 
-    /// A pool that is there when the run begins has these addresses.
+    /// Takes in the addresses of a pool that exists when the run begins.
     pub(super) fn begin(&mut self, pool: &Arc<str>, set: &IpSet) {
         self.intervals.put(pool, set);
     }
 
-    /// A pool has other addresses now. What it keeps it has had all the time.
+    /// Takes in a change of the addresses of a pool. For addresses that it keeps, its age stays the same.
     pub(super) fn change(&mut self, pool: &Arc<str>, before: &IpSet, after: &IpSet) {
         self.intervals.take(pool, before);
         let lost = before.difference(after);
@@ -91,7 +91,7 @@ impl Overlaps {
         self.intervals.put(pool, after);
     }
 
-    /// A pool has these addresses no more: nobody is younger than it at them, and it is younger than nobody.
+    /// Removes addresses from a pool: at these it is no longer older or younger than any other pool.
     fn give_up(&mut self, pool: &Arc<str>, lost: &IpSet) {
         if let Some(mut older) = self.older.remove(pool) {
             older.iter_mut().for_each(|(_, shared)| *shared = shared.difference(lost));
@@ -137,7 +137,7 @@ mod tests {
             let mut overlaps = Overlaps::default();
             let names: Vec<Arc<str>> = (0..4).map(|at| Arc::from(at.to_string())).collect();
             let mut sets: Vec<Vec<u8>> = vec![Vec::new(); 4];
-            // Since which change each pool has had each address.
+            // The change since which each pool has had each address.
             let mut since: BTreeMap<(usize, u8), usize> = BTreeMap::new();
             for (at, (pool, numbers)) in changes.iter().enumerate() {
                 let after: Vec<u8> = numbers.iter().copied().collect();

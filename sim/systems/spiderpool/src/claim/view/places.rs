@@ -1,4 +1,4 @@
-//! Which places of StatefulSets and VMs there were when (A §6.4, §6.5).
+//! The history of the places of StatefulSets and VMs (A §6.4, §6.5).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sim_config::time::SimTime;
 
 use super::pods::Place;
 
-/// The ordinals of a StatefulSet: the first and the number.
+/// The ordinals of a StatefulSet: the first, and the number of them.
 type Ordinals = (u32, u32);
 
 /// A state that began at a moment.
@@ -20,7 +20,7 @@ struct Era<T> {
     state: T,
 }
 
-/// A moment, and when that is.
+/// A moment, and its time.
 pub(super) type When = (u64, SimTime);
 
 /// A VM and its instance.
@@ -32,9 +32,9 @@ struct Vm {
     active: Vec<String>,
     /// Whether the VM is being deleted.
     machine: Option<bool>,
-    /// Whether it keeps its addresses, from a moment on.
+    /// Whether the VM keeps its addresses, from a moment on.
     eras: Vec<Era<bool>>,
-    /// Since when there has been neither an instance nor a VM that keeps them.
+    /// The time since which there has been neither an instance nor a VM that keeps the addresses.
     freed: SimTime,
 }
 
@@ -64,27 +64,27 @@ impl Vm {
     }
 }
 
-/// The ordinals of every StatefulSet, and whether every VM keeps its addresses, each with its history.
+/// The ordinals of each StatefulSet, and whether each VM keeps its addresses, with their histories.
 #[derive(Debug, Default)]
 pub(in super::super) struct Places {
-    /// Each from a moment on.
+    /// The ordinals of each StatefulSet, from a moment on.
     sets: FxHashMap<Arc<str>, Vec<Era<Ordinals>>>,
     vms: FxHashMap<Arc<str>, Vm>,
 }
 
-/// Whether a state that began with `eras` held all the time since `moment`.
+/// Whether `holds` was true of the state at all times since `moment`.
 fn throughout<T>(eras: &[Era<T>], moment: u64, holds: impl Fn(&T) -> bool) -> bool {
     let first = eras.iter().rposition(|era| era.from <= moment).unwrap_or(0);
     !eras.is_empty() && eras[first..].iter().all(|era| holds(&era.state))
 }
 
-/// The same since a time, and before whatever happened at that very time.
+/// Like [`throughout`] since a time, including the state just before the events of that time.
 fn throughout_from<T>(eras: &[Era<T>], time: SimTime, holds: impl Fn(&T) -> bool) -> bool {
     let first = eras.iter().rposition(|era| era.at < time).unwrap_or(0);
     !eras.is_empty() && eras[first..].iter().all(|era| holds(&era.state))
 }
 
-/// A state is so from now on; whether it was another one.
+/// Sets the state from now on. Returns whether it changed.
 fn turn<T: PartialEq>(eras: &mut Vec<Era<T>>, (from, at): When, state: T) -> bool {
     let turns = eras.last().is_none_or(|era| era.state != state);
     if turns {
@@ -93,7 +93,7 @@ fn turn<T: PartialEq>(eras: &mut Vec<Era<T>>, (from, at): When, state: T) -> boo
     turns
 }
 
-/// Since when the state has been one that `holds`.
+/// The time since which the state has been one for which `holds` is true.
 fn since<T>(eras: &[Era<T>], holds: impl Fn(&T) -> bool) -> SimTime {
     eras.iter().rev().take_while(|era| holds(&era.state)).last().map_or(SimTime::ZERO, |era| era.at)
 }
@@ -103,13 +103,13 @@ fn has((start, count): &Ordinals, ordinal: u32) -> bool {
 }
 
 impl Places {
-    /// Whether a place is there now.
+    /// Whether a place exists now.
     pub(in super::super) fn is_there(&self, place: &Place) -> bool {
         self.were_there_since(place, u64::MAX)
     }
 
-    /// Since when nothing of a place has been there; `None` = something is, be it the instance of a VM that is being deleted. One that was
-    /// never seen counts as gone from the beginning.
+    /// The time since which nothing of a place has existed; `None` = something does, even if only the instance of a VM that is being
+    /// deleted. A place that was never seen counts as gone from the beginning.
     pub(in super::super) fn gone_since(&self, place: &Place) -> Option<SimTime> {
         match place {
             Place::Ordinal(set, ordinal) => (!self.is_there(place))
@@ -118,7 +118,7 @@ impl Places {
         }
     }
 
-    /// Whether a place was there all the time since `moment`.
+    /// Whether a place existed at all times since `moment`.
     pub(in super::super) fn were_there_since(&self, place: &Place, moment: u64) -> bool {
         match place {
             Place::Ordinal(set, ordinal) => {
@@ -128,7 +128,7 @@ impl Places {
         }
     }
 
-    /// Whether a place was there all the time since a point of time, and just before it.
+    /// Whether a place existed at all times since a point of time, and just before it.
     pub(in super::super) fn were_there_from(&self, place: &Place, time: SimTime) -> bool {
         match place {
             Place::Ordinal(set, ordinal) => {
@@ -138,12 +138,12 @@ impl Places {
         }
     }
 
-    /// Whether the instance of a VM says that a pod other than `uid` is active, be it there or not.
+    /// Whether the instance of a VM says that a pod other than `uid` is active, whether or not that pod exists.
     pub(in super::super) fn has_other_active_pod(&self, vm: &str, uid: &str) -> bool {
         self.vms.get(vm).is_some_and(|vm| vm.active.iter().any(|active| active != uid))
     }
 
-    /// Takes in a version; whether the places are others now.
+    /// Takes in a version of a StatefulSet. Returns whether its places changed.
     pub(super) fn see_set(&mut self, key: &str, when: When, set: Option<&StatefulSet>) -> bool {
         let spec = set.map(|set| &set.spec);
         let start = spec.and_then(|spec| spec.ordinals.as_ref()?.start).unwrap_or(0);
@@ -160,7 +160,7 @@ impl Places {
         self.vms.entry(key.into()).or_default()
     }
 
-    /// Takes in a version of a VMI, `None` if it is gone; whether its VM keeps its addresses by it, or does not any more.
+    /// Takes in a version of a VMI, `None` if it is gone. Returns whether its VM started or stopped keeping its addresses.
     pub(super) fn see_instance(&mut self, key: &str, when: When, instance: Option<&VirtualMachineInstance>) -> bool {
         let vm = self.vm(key);
         let status = instance.and_then(|instance| instance.status.as_ref());
@@ -173,7 +173,7 @@ impl Places {
         vm.turn(when)
     }
 
-    /// Takes in a version of a VM, `None` if it is gone; whether it keeps its addresses by that, or does not any more.
+    /// Takes in a version of a VM, `None` if it is gone. Returns whether it started or stopped keeping its addresses.
     pub(super) fn see_machine(&mut self, key: &str, when: When, machine: Option<&VirtualMachine>) -> bool {
         let vm = self.vm(key);
         vm.machine = machine.map(|machine| machine.metadata.deletion_timestamp.is_some());

@@ -1,9 +1,9 @@
-//! What a pod's object says of its life and its addresses.
+//! Facts about a pod's life and addresses in its object.
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod as PodObject;
 
-/// Kubernetes' default of a grace, in seconds.
+/// The default grace period of Kubernetes, in seconds.
 pub(super) const DEFAULT_GRACE: i64 = 30;
 
 /// Whether a pod runs and its status names no address.
@@ -11,13 +11,13 @@ pub(super) fn runs_without_ips(pod: &PodObject) -> bool {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") && !has_ips(pod)
 }
 
-/// Whether a pod's containers have ended for good, as its status says.
+/// Whether a pod has ended, by the phase in its status.
 pub(in super::super) fn has_ended(pod: &PodObject) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether none of its containers runs any more, as its status says. Whoever collects the pods of a node that is gone calls them failed,
+/// Whether none of its containers runs any more, by its status. Garbage collection of the pods of a node that is gone marks them as failed,
 /// whatever their containers do.
 pub(in super::super) fn has_stopped(pod: &PodObject) -> bool {
     let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
@@ -29,12 +29,12 @@ pub(in super::super) fn has_ips(pod: &PodObject) -> bool {
     pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
 }
 
-/// With which grace it ends.
+/// The grace period with which a pod ends.
 pub(in super::super) fn grace(pod: &PodObject) -> SignedDuration {
     SignedDuration::from_secs(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE))
 }
 
-/// What containers have of a grace: a kubelet leaves them 2 s in any case (K §5.2).
+/// The time that containers get of a grace period: a kubelet leaves them at least 2 s (K §5.2).
 pub(in super::super) fn of_containers(grace: SignedDuration) -> SignedDuration {
     grace.max(SignedDuration::from_secs(2))
 }

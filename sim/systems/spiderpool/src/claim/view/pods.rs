@@ -1,4 +1,4 @@
-//! The pods, by UID: also those that are gone.
+//! The pods by UID, including those that are gone.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use sim_config::time::SimTime;
 
 use super::pod_state::{has_ended, runs_without_ips};
 
-/// Whose addresses outlive the pod (A §6.1).
+/// The owner whose addresses outlive its pods (A §6.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Place {
     /// A place in a StatefulSet: the set, as `NAMESPACE/NAME`, and the ordinal.
@@ -19,79 +19,79 @@ pub(in super::super) enum Place {
     Vm(Arc<str>),
 }
 
-/// Since when a pod has been what ends its right to its addresses.
+/// The times since which a pod has met each condition that can end its entitlement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Since {
-    /// Since when it has been terminating.
+    /// The time since which it has been terminating.
     pub(in super::super) terminating: Option<SimTime>,
-    /// Since when its phase has been final.
+    /// The time since which its phase has been final.
     pub(in super::super) ended: Option<SimTime>,
-    /// Since when its object has been gone.
+    /// The time since which its object has been gone.
     pub(in super::super) gone: Option<SimTime>,
 }
 
-/// A pod as the API shows it, and what became of it; it stays known when it is gone.
+/// A pod as the API shows it, and its history; it stays known when it is gone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Pod {
-    /// The pod as `NAMESPACE/NAME`, a name that others may have had before and may have after it.
+    /// The pod as `NAMESPACE/NAME`; other pods may have the name before or after it.
     pub(in super::super) key: Arc<str>,
     /// The last version of its object.
     pub(in super::super) object: Arc<PodObject>,
-    /// Whose addresses it has, if they outlive it.
+    /// The place that keeps its addresses, if they outlive it.
     pub(in super::super) place: Option<Place>,
-    /// The revision from which on it is not alive (A §7.2): terminating, over, or gone.
+    /// The revision since which it is not alive (A §7.2): terminating, over, or gone.
     pub(in super::super) dead: Option<u64>,
     /// Whether its object is gone.
     pub(in super::super) gone: bool,
-    /// The revisions of its first and its last version; the latter 0 while it is there.
+    /// The revisions of its first and its last version; the latter is 0 while it exists.
     pub(in super::super) life: (u64, u64),
-    /// Since when it has been on its way.
+    /// The times since which it has been terminating, ended or gone.
     pub(in super::super) since: Since,
-    /// Its last version that left it a grace, if it was to end within that and was then told to end at once.
+    /// Its last version with a grace period, if it was first to end within that and then told to end at once.
     pub(in super::super) unforced: Option<Arc<PodObject>>,
-    /// When its status last named an address again, after it had run without one.
+    /// The last time at which its status named an address again after the pod had run without one.
     pub(super) without_ips_until: Option<SimTime>,
-    /// When nobody controlled it though it has a place.
+    /// The times in which it had no controller although it has a place.
     orphaned: Vec<Orphaned>,
 }
 
-/// A time in which nobody controlled a pod.
+/// A time in which a pod had no controller.
 #[derive(Clone, Copy, Debug)]
 struct Orphaned {
     since: SimTime,
-    /// At which revision somebody adopted it, and when.
+    /// The revision and the time at which it was adopted.
     adopted: Option<(u64, SimTime)>,
 }
 
 impl Since {
-    /// When its end began; `None` = it has not.
+    /// The time at which its end began; `None` = it has not begun.
     fn first(&self) -> Option<SimTime> {
         [self.terminating, self.ended, self.gone].into_iter().flatten().min()
     }
 }
 
 impl Pod {
-    /// When its end began; `None` = it has not.
+    /// The time at which its end began; `None` = it has not begun.
     pub(in super::super) fn ends_since(&self) -> Option<SimTime> {
         self.since.first()
     }
 
-    /// Whether nobody controls it, though somebody did: until the next set of the name adopts it, it is of no place.
+    /// Whether it is an orphan: it has lost its controller, and no set of the name has adopted it since.
     pub(in super::super) fn is_orphan(&self) -> bool {
         self.orphaned.last().is_some_and(|orphaned| orphaned.adopted.is_none())
     }
 
-    /// Whether nobody controls it, or did at a time or later.
+    /// Whether it has no controller, or had none at a time or later.
     pub(in super::super) fn was_orphan_since(&self, time: SimTime) -> bool {
         self.orphaned.last().is_some_and(|orphaned| orphaned.adopted.is_none_or(|(_, adopted)| adopted >= time))
     }
 
-    /// Whether whoever had been shown every pod up to a revision, and maybe more, can have known it as an orphan at a time.
+    /// Whether a process that had been shown every pod up to revision `shown`, and maybe more, can have known it as an orphan at a time.
     pub(in super::super) fn may_have_seemed_orphan(&self, at: SimTime, shown: u64) -> bool {
         self.orphaned.iter().any(|orphaned| orphaned.since <= at && orphaned.adopted.is_none_or(|(revision, _)| revision > shown))
     }
 
-    /// Takes in whose it is from now on. A place stays that of an orphan, as its endpoint names the owner that it had.
+    /// Takes in a change of its owner. An orphan keeps its place, as its endpoint names the owner that it had.
     fn see_owner(&mut self, key: &ObjectKey, after: &PodObject, (revision, at): (u64, SimTime)) {
         if self.object.metadata.owner_references == after.metadata.owner_references {
             return;
@@ -111,12 +111,12 @@ impl Pod {
         }
     }
 
-    /// Whether it is alive as the API has it.
+    /// Whether it is alive according to the API.
     pub(in super::super) fn is_alive(&self) -> bool {
         self.dead.is_none()
     }
 
-    /// Its node, if it is bound.
+    /// The node that it is bound to, if any.
     pub(in super::super) fn node(&self) -> Option<&str> {
         self.object.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty())
     }
@@ -131,13 +131,13 @@ impl Pod {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether somebody has evicted it by the API.
+    /// Whether it was evicted through the API.
     pub(in super::super) fn is_evicted(&self) -> bool {
         let conditions = self.object.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         conditions.iter().any(|condition| condition.type_ == DISRUPTION_TARGET && condition.reason.as_deref() == Some(EVICTED_BY_API))
     }
 
-    /// Under which names its addresses may be recorded, the likelier one first: for a VM it depends on a setting.
+    /// The names under which its addresses may be recorded, the likelier one first: for a VM it depends on a setting.
     pub(in super::super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         let vm = match &self.place {
             Some(Place::Vm(vmi)) => Some(vmi),
@@ -151,7 +151,7 @@ impl Pod {
         self.names().any(|own| **own == *name)
     }
 
-    /// The name that its successors have, too, if its addresses outlive it.
+    /// The name that its successors have as well, if its addresses outlive it.
     pub(in super::super) fn static_name(&self) -> Option<&Arc<str>> {
         match self.place.as_ref()? {
             Place::Vm(vmi) => Some(vmi),
@@ -160,25 +160,25 @@ impl Pod {
     }
 }
 
-/// Every pod that was ever seen, by UID, and which of them has which name.
+/// Every pod that was ever seen, by UID, and the pod that has each name.
 #[derive(Debug, Default)]
 pub(in super::super) struct Pods {
     by_uid: FxHashMap<Arc<str>, Pod>,
     /// The UID of the pod that has the name.
     by_key: FxHashMap<Arc<str>, Arc<str>>,
-    /// Those that are gone, and at which revision, in that order.
+    /// The pods that are gone with the revision at which they went, in that order.
     vanished: Vec<(u64, Arc<str>)>,
-    /// By name, when the last pod that had it went.
+    /// For each name, the time at which the last pod with it went.
     emptied: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Pods {
-    /// The pod of a UID, also if it is gone; `None` = nobody has ever seen it.
+    /// The pod with a UID, even if it is gone; `None` = it was never seen.
     pub(in super::super) fn get(&self, uid: &str) -> Option<&Pod> {
         self.by_uid.get(uid)
     }
 
-    /// Whether a pod is alive as the API has it. One that nobody has ever seen is not.
+    /// Whether a pod is alive according to the API. A pod that was never seen is not.
     pub(in super::super) fn is_alive(&self, uid: &str) -> bool {
         self.get(uid).is_some_and(Pod::is_alive)
     }
@@ -189,47 +189,47 @@ impl Pods {
         Some((uid, self.by_uid.get(uid)?))
     }
 
-    /// When the last pod that had a name went; the beginning, if there was none.
+    /// The time at which the last pod with a name went; the beginning of the run, if there was none.
     pub(in super::super) fn emptied(&self, key: &str) -> SimTime {
         self.emptied.get(key).copied().unwrap_or(SimTime::ZERO)
     }
 
-    /// The pods that have a name now, in no order that means anything.
+    /// The pods that exist now, in arbitrary order.
     pub(in super::super) fn present(&self) -> impl Iterator<Item = (&Arc<str>, &Pod)> {
         self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
     }
 
-    /// These, and those that went at a point of time or later.
+    /// The pods that exist now, and those that went at a time or later.
     pub(in super::super) fn present_since(&self, time: SimTime) -> impl Iterator<Item = (&Arc<str>, &Pod)> {
         let vanished = self.vanished.iter().rev().filter_map(|(_, uid)| self.by_uid.get_key_value(uid));
         self.present().chain(vanished.take_while(move |(_, pod)| pod.since.gone.is_some_and(|gone| gone >= time)))
     }
 
-    /// All pods of a place that came after one of them and before another, in no order that means anything. Linear: for whoever has found
-    /// something wrong.
+    /// All pods of a place that came after one of them and before another, in arbitrary order. Linear: only for use after a violation was
+    /// found.
     pub(in super::super) fn between<'a>(&'a self, first: &'a Pod, last: &'a Pod) -> impl Iterator<Item = &'a Pod> {
         let between = move |pod: &&Pod| first.life.0 < pod.life.0 && pod.life.0 < last.life.0;
         self.by_uid.values().filter(between).filter(move |pod| pod.static_name().is_some_and(|name| last.has_name(name)))
     }
 
-    /// All pods of the place of one of them, in no order that means anything. Linear.
+    /// All pods of the place of one of them, in arbitrary order. Linear.
     pub(super) fn of_same_name<'a>(&'a self, one: &'a Pod) -> impl Iterator<Item = (&'a Arc<str>, &'a Pod)> {
         self.by_uid.iter().filter(move |(_, pod)| pod.static_name().is_some_and(|name| one.has_name(name)))
     }
 
-    /// The pods of the same name that came to the same node after one, in no order that means anything. Linear.
+    /// The pods of the same name that came to the same node after one, in arbitrary order. Linear.
     pub(super) fn namesakes_since<'a>(&'a self, one: &'a Pod) -> impl Iterator<Item = &'a Arc<str>> {
         let is_one = move |pod: &Pod| pod.key == one.key && pod.life.0 > one.life.0 && pod.node() == one.node();
         self.by_uid.iter().filter(move |(_, pod)| is_one(pod)).map(|(uid, _)| uid)
     }
 
-    /// The UID as it is kept here.
+    /// The shared copy of a UID.
     pub(super) fn id(&self, uid: &str) -> Option<&Arc<str>> {
         self.by_uid.get_key_value(uid).map(|(uid, _)| uid)
     }
 
-    /// Takes in a version of an object. Revision 0 = it was there when the run began. The UID is that of a pod that is nearer to its end
-    /// now, or whose grace is another one.
+    /// Takes in a version of a pod. Revision 0 = it existed when the run began. Returns its UID if the pod is nearer to its end now, or its
+    /// grace period changed.
     pub(super) fn see(
         &mut self,
         key: &ObjectKey,
@@ -293,7 +293,7 @@ impl Pods {
     }
 }
 
-/// A §7.2, read once more.
+/// A second implementation of A §7.2.
 fn is_alive(pod: &PodObject) -> bool {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
@@ -307,7 +307,7 @@ fn is_alive(pod: &PodObject) -> bool {
     pod.metadata.deletion_timestamp.is_none() && !over
 }
 
-/// A §6.1, as far as addresses outlive pods.
+/// The place that keeps a pod's addresses, if they outlive the pod (A §6.1).
 fn place_of(key: &ObjectKey, pod: &PodObject) -> Option<Place> {
     let owner = controller_of(&pod.metadata)?;
     let namespace = key.namespace().unwrap_or_default();

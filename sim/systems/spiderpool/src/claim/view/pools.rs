@@ -1,4 +1,4 @@
-//! The pools as commits leave them, what each commit changed, and who holds which address.
+//! The pools as commits leave them, the changes of each commit, and the holder of each address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,28 +16,28 @@ use super::endpoints::addresses_of as addresses_in;
 use super::overlaps::Overlaps;
 use super::{Said, View};
 
-/// A pool as of its last commit, and what older caches may show of it.
+/// A pool as of its last commit, with the earlier states that caches may show.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Pool {
     /// Its object as of the last commit.
     pub(in super::super) object: Arc<SpiderIPPool>,
-    /// `ips` without `excludeIPs`, read once for each spec; `None` = cannot be read.
+    /// `ips` without `excludeIPs`, parsed once for each spec; `None` = cannot be parsed.
     pub(in super::super) addresses: Option<Arc<IpSet>>,
-    /// Its records as they could last be read: what people type into the text takes nobody's address away.
+    /// Its records as they could last be parsed: text that was broken by hand takes no address away.
     records: PoolIPAllocations,
-    /// From when until when nobody could read them; `None` = they cannot be read now.
+    /// The times in which its records could not be parsed; an end of `None` = they cannot be parsed now.
     hidden: Vec<(SimTime, Option<SimTime>)>,
-    /// The revision at which anything but its records and ranges last changed; 0 = not in this run.
+    /// The revision of the last change of anything but its records and ranges; 0 = not in this run.
     pub(in super::super) changed: u64,
-    /// `addresses` as they were from a revision on, the present ones last.
+    /// `addresses` from a revision on, the present ones last.
     eras: Vec<(u64, Option<Arc<IpSet>>)>,
-    /// How many `addresses` there are.
+    /// The number of `addresses`.
     size: u128,
-    /// Since when it has had more addresses than records, with the same spec; `None` = it has not, or is being deleted.
+    /// The time since which it has had more addresses than records, with the same spec; `None` = it has not, or is being deleted.
     roomy_since: Option<SimTime>,
 }
 
-/// So many addresses of a pool are nobody's: its gateway, and that of its subnet.
+/// The number of addresses of a pool that are never allocated: its gateway, and that of its subnet.
 const GATEWAYS: u128 = 2;
 
 impl Pool {
@@ -48,29 +48,29 @@ impl Pool {
         Self { eras: vec![(0, addresses.clone())], addresses, records, hidden: Vec::new(), object, changed: 0, size, roomy_since: None }
     }
 
-    /// Takes in whether it has a free address from now on; `anew`: its spec is another one.
+    /// Updates whether it has a free address from now on; `anew`: its spec has changed.
     fn see_room(&mut self, at: SimTime, anew: bool) {
         let has_room = self.size > self.records.len() as u128 + GATEWAYS && !self.is_terminating();
         self.roomy_since = self.roomy_since.filter(|_| !anew).or(Some(at)).filter(|_| has_room);
     }
 
-    /// Whether whoever was shown everything up to a revision, and maybe more, can have known it without an address.
+    /// Whether a process that was shown everything up to a revision, and maybe more, can have known the pool without an address.
     pub(in super::super) fn may_have_lacked(&self, address: IpAddr, shown: u64) -> bool {
         let known = self.eras.iter().rposition(|(from, _)| *from <= shown).unwrap_or(0);
         self.eras[known..].iter().any(|(_, addresses)| addresses.as_ref().is_none_or(|addresses| !addresses.contains(address)))
     }
 
-    /// The addresses in `ips`, also those that `excludeIPs` takes out, as [`listed`] reads them; `None` = cannot be read.
+    /// The addresses in `ips`, including those that `excludeIPs` removes, as [`listed`] parses them; `None` = cannot be parsed.
     pub(in super::super) fn listed(&self) -> Option<IpSet> {
         listed(&self.object.spec)
     }
 
-    /// Until when nobody could read its records: who had to take one away could not.
+    /// The time until which its records could not be parsed, so that a record could not be removed.
     pub(in super::super) fn garbled_until(&self, now: SimTime) -> Option<SimTime> {
         self.hidden.last().map(|(_, until)| until.unwrap_or(now))
     }
 
-    /// Whether whoever looked from `began` to `ended` can have found its records unreadable, and with them one that is there since then.
+    /// Whether a reader from `began` to `ended` can have found its records unreadable, among them a record that was made at `since`.
     fn may_have_hidden(&self, since: Option<Said>, began: SimTime, ended: SimTime) -> bool {
         let is_hidden = |(from, until): &(SimTime, Option<SimTime>)| {
             *from <= ended && until.is_none_or(|until| began < until) && since.is_none_or(|since| since.at <= *from)
@@ -78,7 +78,7 @@ impl Pool {
         self.hidden.iter().any(is_hidden)
     }
 
-    /// Takes in whether its records can be read from now on.
+    /// Updates whether its records can be parsed from now on.
     fn see_text(&mut self, at: SimTime) {
         match (self.hidden.last_mut(), is_garbled(&self.object)) {
             (Some((_, until @ None)), false) => *until = Some(at),
@@ -87,18 +87,18 @@ impl Pool {
         }
     }
 
-    /// Its records, as they could last be read.
+    /// Its records, as they could last be parsed.
     pub(in super::super) fn records(&self) -> PoolIPAllocations {
         self.records.clone()
     }
 
-    /// Whether its rules look at the node of a pod.
+    /// Whether its rules depend on the node of a pod.
     pub(in super::super) fn looks_at_nodes(&self) -> bool {
         let spec = &self.object.spec;
         spec.node_affinity.is_some() || spec.node_name.as_ref().is_some_and(|names| !names.is_empty())
     }
 
-    /// Whether its rules leave it to a pod with these labels. What an auto pool says of pods is whose it is.
+    /// Whether its rules admit a pod with these labels. The pod affinity of an auto pool only names its workload.
     pub(in super::super) fn selects_pod(&self, pod: &PodObject) -> bool {
         let is_auto = self.object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(LABEL_OWNER_APPLICATION_NAME));
         let selector = self.object.spec.pod_affinity.as_ref().filter(|_| !is_auto);
@@ -110,7 +110,7 @@ impl Pool {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// How many addresses it has that nobody holds and that are not in `reserved`, counted up to `most`.
+    /// The number of its addresses that have no record and are not in `reserved`, counted up to `most`.
     pub(in super::super) fn free(&self, reserved: &IpSet, most: usize) -> usize {
         let Ok(addresses) = PoolAddresses::of(&self.object.spec, reserved, &Policy::hardened()) else { return 0 };
         let mut taken = self.records();
@@ -124,9 +124,9 @@ impl Pool {
 }
 
 impl View {
-    /// Whether a pool had a free address at every moment since `began`, whatever of its state somebody read meanwhile. `None` where that
-    /// is not to be told: where addresses were ever reserved, shared with another pool or unreadable, or where it may not have a record
-    /// for each.
+    /// Whether a pool had a free address at every moment since `began`, so that any read in that time showed one. `None` where that is
+    /// unknown: where addresses were ever reserved, shared with another pool or unreadable, or where the pool may not have a record for
+    /// each.
     pub(in super::super) fn has_had_room(&self, name: &str, began: SimTime) -> Option<bool> {
         let pool = self.pools.get(name)?;
         let addresses = pool.addresses.as_deref()?;
@@ -135,8 +135,8 @@ impl View {
         (is_known && is_its_own()).then(|| pool.roomy_since.is_some_and(|since| since < began))
     }
 
-    /// Whether people hid a record while the last request for its pod looked, which was answered with something else. Nobody takes back a
-    /// record of a pod that lives (G P-6): it ends with the pod, or with the next request.
+    /// Whether a record was made unreadable by hand while the last request for its pod looked, which was answered with something else.
+    /// Nothing takes back a record of a live pod (G P-6): it ends with the pod, or with the next request.
     pub(in super::super) fn is_hidden_since_answered(&self, name: &str, address: IpAddr, uid: &str) -> bool {
         let (Some(pool), Some(last)) = (self.pools.get(name), self.ledger.last(uid)) else { return false };
         let since = self.pools.holder(name, address).and_then(|holder| holder.since);
@@ -151,12 +151,12 @@ fn is_garbled(pool: &SpiderIPPool) -> bool {
     pool.status.as_ref().is_some_and(|status| status.allocated_ips.parse().is_err())
 }
 
-/// The records of a pool, if it has any that can be read.
+/// The records of a pool, if they can be parsed.
 pub(in super::super) fn records_of(pool: &SpiderIPPool) -> Option<&PoolIPAllocations> {
     pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok())
 }
 
-/// The addresses in `ips`, also those that `excludeIPs` takes out; `None` = cannot be read.
+/// The addresses in `ips`, including those that `excludeIPs` removes; `None` = cannot be parsed.
 pub(in super::super) fn listed(spec: &IPPoolSpec) -> Option<IpSet> {
     spec.ips.iter().flatten().map(|text| parse_range(text, spec.ip_version?, &Policy::hardened()).ok()).collect()
 }
@@ -170,26 +170,26 @@ fn size_of(addresses: Option<&IpSet>) -> u128 {
     addresses.into_iter().flat_map(IpSet::ranges).map(|range: IpRange| range.count()).fold(0, u128::saturating_add)
 }
 
-/// What a pool says apart from its ranges.
+/// The spec of a pool without its ranges.
 fn without_ranges(spec: &IPPoolSpec) -> IPPoolSpec {
     IPPoolSpec { ips: None, exclude_ips: None, ..spec.clone() }
 }
 
-/// A record before and after a commit: at least one is there, and they differ.
+/// A record before and after a commit: at least one of them exists, and they differ.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RecordEdit {
     /// The key in `status.allocatedIPs`, which need not be an address.
     pub(in super::super) key: RecordKey,
-    /// The record that the commit found; `None` = it is added.
+    /// The record before the commit; `None` = it is added.
     pub(in super::super) before: Option<Arc<PoolIPAllocation>>,
-    /// The record that the commit left; `None` = it is removed.
+    /// The record after the commit; `None` = it is removed.
     pub(in super::super) after: Option<Arc<PoolIPAllocation>>,
-    /// Who made what was there before, for its UID, and when; `None` = it was there before the run, or nothing was.
+    /// The process that made the earlier record for its UID, and the time; `None` = it dates from before the run, or there was none.
     pub(in super::super) since: Option<Said>,
 }
 
 impl RecordEdit {
-    /// The address and its record, if it had none before.
+    /// The address and its record, if the address had none before.
     pub(in super::super) fn added(&self) -> Option<(IpAddr, &Arc<PoolIPAllocation>)> {
         if self.before.is_some() {
             return None;
@@ -197,14 +197,14 @@ impl RecordEdit {
         self.key.address().zip(self.after.as_ref())
     }
 
-    /// The address and the record that it had for a UID which it has no record for any more.
+    /// The address and its earlier record, if the UID of that has lost it.
     pub(in super::super) fn taken(&self) -> Option<(IpAddr, &Arc<PoolIPAllocation>)> {
         let before = self.before.as_ref()?;
         let same = self.after.as_ref().is_some_and(|after| after.pod_uid == before.pod_uid);
         self.key.address().filter(|_| !same).map(|address| (address, before))
     }
 
-    /// The address and the record that is new for its UID: of an address that had none, or that of another UID.
+    /// The address and its record, if it is new for its UID: the address had none, or one of another UID.
     pub(in super::super) fn given(&self) -> Option<(IpAddr, &Arc<PoolIPAllocation>)> {
         let after = self.after.as_ref()?;
         let same = self.before.as_ref().is_some_and(|before| after.pod_uid == before.pod_uid);
@@ -215,70 +215,70 @@ impl RecordEdit {
 /// One commit of a pool.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolChange {
-    /// Who wrote, and when.
+    /// The writer, and the time.
     pub(in super::super) said: Said,
-    /// Whether that is an agent.
+    /// Whether the writer is an agent.
     pub(in super::super) by_agent: bool,
-    /// The moment at which whoever sent the write lost its memory, if it was surely sent before that.
+    /// The moment at which the sender of the write crashed, if the write was certainly sent before that.
     pub(in super::super) left_behind: Option<u64>,
-    /// The moment at which whoever wrote, and remembers it, sent the write at the earliest.
+    /// The earliest moment at which the writer, if it remembers it, sent the write.
     pub(in super::super) sent: Option<u64>,
-    /// Whether that is a person.
+    /// Whether it was written by hand.
     pub(in super::super) by_hand: bool,
-    /// Whether that is a replica of Spiderpool's controller.
+    /// Whether the writer is a replica of Spiderpool's controller.
     pub(in super::super) by_replica: bool,
-    /// The revision it took.
+    /// The revision of the commit.
     pub(in super::super) revision: u64,
     /// Name of the pool that was created, changed or removed.
     pub(in super::super) pool: Arc<str>,
-    /// What the commit before left; `None` = there was no such pool.
+    /// The state before the commit; `None` = there was no such pool.
     pub(in super::super) before: Option<Arc<SpiderIPPool>>,
-    /// What is there now.
+    /// The state after the commit.
     pub(in super::super) after: Option<Arc<SpiderIPPool>>,
     /// The records that differ, by key.
     pub(in super::super) edits: Vec<RecordEdit>,
-    /// Whether its addresses are others than before: it is new or gone, or its ranges changed.
+    /// Whether its addresses changed: it is new or gone, or its ranges changed.
     pub(in super::super) moved: bool,
 }
 
-/// Who holds an address.
+/// The holder of an address.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Holder {
-    /// Name of the pool that has the record; an address may have holders in several.
+    /// The pool that has the record; an address may have holders in several pools.
     pub(in super::super) pool: Arc<str>,
     /// The record with the name and the UID that the address is kept for.
     pub(in super::super) record: Arc<PoolIPAllocation>,
-    /// Who made it for this UID, and when; `None` = it was there before the run.
+    /// The process that made the record for this UID, and the time; `None` = it dates from before the run.
     pub(in super::super) since: Option<Said>,
 }
 
-/// The holders of an address: one, if all is well.
+/// The holders of an address; exactly one, unless something is wrong.
 #[derive(Debug)]
 struct Holders {
     first: Holder,
     more: Vec<Holder>,
 }
 
-/// The pools that there are, and who holds which address of them.
+/// The existing pools, and the holders of their addresses.
 #[derive(Debug, Default)]
 pub(in super::super) struct Pools {
     by_name: BTreeMap<Arc<str>, Pool>,
-    /// The revision of the last commit of each; 0 = none in this run.
+    /// The revision of the last commit of each pool; 0 = none in this run.
     revisions: FxHashMap<Arc<str>, u64>,
     holders: FxHashMap<IpAddr, Holders>,
-    /// By the UID in the records: pool and address.
+    /// The pools and addresses of the records, by their UID.
     by_uid: FxHashMap<Box<str>, Vec<(Arc<str>, IpAddr)>>,
-    /// Which of them overlap.
+    /// The overlaps between pools.
     pub(in super::super) overlaps: Overlaps,
 }
 
 impl Pools {
-    /// The pool of a name as of its last commit; `None` = there is none.
+    /// The pool with a name as of its last commit; `None` = there is none.
     pub(in super::super) fn get(&self, name: &str) -> Option<&Pool> {
         self.by_name.get(name)
     }
 
-    /// The pools that there are, in the order of their names.
+    /// The existing pools, sorted by name.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Pool)> {
         self.by_name.iter()
     }
@@ -288,7 +288,7 @@ impl Pools {
         self.revisions.get(name).copied().unwrap_or(0)
     }
 
-    /// Who holds an address, in all pools.
+    /// The holders of an address, in all pools.
     pub(in super::super) fn holders(&self, address: IpAddr) -> impl Iterator<Item = &Holder> {
         self.holders.get(&address).into_iter().flat_map(|holders| [&holders.first].into_iter().chain(&holders.more))
     }
@@ -298,17 +298,17 @@ impl Pools {
         self.by_uid.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// The UIDs for which there are records, in no order that means anything.
+    /// The UIDs for which there are records, in arbitrary order.
     pub(in super::super) fn uids(&self) -> impl Iterator<Item = &str> {
         self.by_uid.keys().map(|uid| &**uid)
     }
 
-    /// Who holds an address of a pool.
+    /// The holder of an address of a pool.
     pub(in super::super) fn holder(&self, pool: &str, address: IpAddr) -> Option<&Holder> {
         self.holders(address).find(|holder| *holder.pool == *pool)
     }
 
-    /// Takes in a pool that is there when the run begins.
+    /// Takes in a pool that exists when the run begins.
     pub(super) fn begin(&mut self, name: &str, object: Arc<SpiderIPPool>) {
         let name: Arc<str> = name.into();
         for (key, record) in records_of(&object).into_iter().flat_map(PoolIPAllocations::iter) {
@@ -325,7 +325,7 @@ impl Pools {
         self.by_name.insert(name, pool);
     }
 
-    /// Takes in a commit; the cost is that of what changed.
+    /// Takes in a commit; the cost is proportional to the change.
     pub(super) fn commit(&mut self, name: &str, said: Said, revision: u64, after: Option<Arc<SpiderIPPool>>) -> PoolChange {
         let name: Arc<str> = self.by_name.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone());
         let before = self.by_name.get(&name).map(|pool| pool.object.clone());
@@ -371,7 +371,7 @@ impl Pools {
         }
     }
 
-    /// Puts a version in the place of the last one; whether the addresses are others.
+    /// Replaces the last version of a pool. Returns whether its addresses changed.
     fn replace(&mut self, name: &Arc<str>, revision: u64, after: Option<Arc<SpiderIPPool>>) -> bool {
         let none = || Arc::new(IpSet::default());
         let Some(after) = after else {
@@ -433,7 +433,7 @@ impl Pools {
     }
 }
 
-/// How many addresses a pool has, as its status counts them (A §1.1). One whose ranges admission would refuse is not counted.
+/// The number of addresses of a pool as its status counts them (A §1.1). `None` if admission would refuse its ranges.
 pub(in super::super) fn total(pool: &Pool) -> Option<i64> {
     let spec = &pool.object.spec;
     let (ips, excluded) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());

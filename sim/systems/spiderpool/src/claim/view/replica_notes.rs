@@ -1,4 +1,4 @@
-//! What replicas of Spiderpool's controller say, and what they learn by being shown all pods again.
+//! The notes of replicas of Spiderpool's controller, and what they learn when they are shown all pods again.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::{Said, Seen, View};
 use crate::workload::ReclaimNote;
 
 impl View {
-    /// What a replica missed that is shown all pods again, be it by a list or by a stream. `shown`: which of those it was shown before are
-    /// not among them.
+    /// Finds the pods whose end a replica missed, when it is shown all pods again by a list or a stream. `shown`: the pods of its cache
+    /// that are no longer among them.
     pub(super) fn relisted(
         &mut self,
         client: ProcessId,
@@ -31,7 +31,7 @@ impl View {
         (!missed.is_empty()).then_some(Seen::Relisted(client, missed))
     }
 
-    /// Takes in what a replica says of reclaim.
+    /// Takes in a note of a replica about reclaim.
     pub(super) fn reclaim_note(&mut self, said: Said, note: &ReclaimNote) {
         let shown = |view: &Self| view.agents.shown(said.by, Shown::Nodes);
         match note {

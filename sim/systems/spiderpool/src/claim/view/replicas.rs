@@ -1,4 +1,5 @@
-//! The replicas of Spiderpool's controller: who leads, what each announced to reclaim, and on what it can have decided.
+//! The replicas of Spiderpool's controller: their leadership, the releases that they announced, and the state on which they can have
+//! decided.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,112 +13,111 @@ use sim_config::time::SimTime;
 
 use super::Said;
 
-/// How long before an announcement the reads lie at the most on which a replica decided, by its own time: some requests that are
-/// answered late.
+/// The maximum age of the reads that a replica's announcement is based on, by the replica's own time: some requests that are answered late.
 const DECIDES_WITHIN: Duration = Duration::from_secs(60);
 
-/// The same for the read of a node: a few requests.
+/// The maximum age of the read of a node: a few requests.
 const JUDGES_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a replica may take between its question about a pod and the announcement of what follows from it: as long as the answer.
+/// The maximum time between a replica's request for a pod and the announcement based on it: as long as the response.
 const READS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A release that a replica announced.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Announced {
-    /// Which replica announced it, and when.
+    /// The replica that announced it, and the time.
     pub(in super::super) said: Said,
-    /// Whether it comes of a record or an endpoint that a scan found, or of a deadline that has passed.
+    /// The trigger: a record or an endpoint that a scan found, or a deadline that has passed.
     pub(in super::super) by: Releaser,
-    /// The name under which the records and the endpoint are: that of the pod, or of its VM.
+    /// The name of the records and the endpoint: that of the pod, or of its VM.
     pub(in super::super) key: Arc<str>,
-    /// The records that are to go, each only while it has the UID that is given with it.
+    /// The records to be removed, each only while it has the given UID.
     pub(in super::super) what: Arc<[Target]>,
-    /// Whether the endpoint goes, too.
+    /// Whether the endpoint is deleted as well.
     pub(in super::super) endpoint: bool,
-    /// The row of the decision tables by which they go (G §3).
+    /// The row of the decision tables on which the release is based (G §3).
     pub(in super::super) row: Row,
-    /// The wall clock of the replica then.
+    /// The replica's wall clock at the announcement.
     pub(in super::super) clock: Timestamp,
-    /// Up to which revision it had surely been shown the nodes when it judged, or asked for the node.
+    /// The revision up to which it had certainly been shown the nodes when it judged the pod or asked for the node.
     pub(in super::super) nodes: u64,
-    /// The revision of the node when it asked the API server for it; [`u64::MAX`] = it did not.
+    /// The revision of the node when it asked the API server for it; [`u64::MAX`] = it did not ask.
     pub(in super::super) node: u64,
-    /// The first moment of which it can have known who keeps the addresses: when it asked for that.
+    /// The earliest moment of the state that it can know of the owner of the addresses: that of its request for the owner.
     pub(in super::super) decided: u64,
-    /// The first time of which it can have known the pods: when it asked for one.
+    /// The earliest time of the state that it can know of the pods: that of its request for one.
     pub(in super::super) read: SimTime,
 }
 
 impl Announced {
-    /// Whether it is about a record.
+    /// Whether it includes a record.
     pub(in super::super) fn covers(&self, pool: &str, address: std::net::IpAddr, uid: &str) -> bool {
         self.what.iter().any(|target| *target.pool == *pool && target.ip == address && *target.uid == *uid)
     }
 }
 
-/// The pod of a record that is to go.
+/// The pod of a record that is to be removed.
 #[derive(Debug)]
 pub(super) struct Whose {
     /// The name of the pod.
     pub(super) pod: Option<Arc<str>>,
-    /// The StatefulSet or the VM that could keep it.
+    /// The StatefulSet or the VM that could keep the record.
     pub(super) owner: Option<Arc<str>>,
     /// The node of the pod.
     pub(super) node: Option<Arc<str>>,
 }
 
-/// A question about an owner.
+/// A request for an owner.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     moment: u64,
-    /// The replica's own time, which stands still while it does.
+    /// The replica's own time, which stands still while the replica is paused.
     at: Duration,
 }
 
-/// A question about a node.
+/// A request for a node.
 #[derive(Clone, Copy, Debug)]
 struct NodeRead {
     read: Read,
-    /// Up to which revision it had been shown all nodes by then.
+    /// The revision up to which it had been shown all nodes by then.
     shown: u64,
-    /// The revision of this one, by which its answer is no older.
+    /// The revision of the node then; the response is no older.
     revision: u64,
 }
 
-/// What is known of a replica; of its present life only, but for how long it stood still.
+/// The known state of a replica in its present life; only `stood` outlasts a crash.
 #[derive(Debug, Default)]
 struct Replica {
-    /// Since when it believes that it leads.
+    /// The time since which it believes that it leads.
     leads: Option<SimTime>,
-    /// Since when it stands still.
+    /// The time since which it is paused.
     paused: Option<SimTime>,
-    /// How long it stood still, all in all.
+    /// The total time for which it was paused.
     stood: Duration,
-    /// Whether it has crashed and has not started since, as far as that was seen.
+    /// Whether it has crashed and is not known to have started again.
     is_down: bool,
-    /// By StatefulSet or VM, what it asked lately.
+    /// Its recent requests for owners, by StatefulSet or VM.
     reads: FxHashMap<Arc<str>, Vec<Read>>,
-    /// By pod, when it asked for it lately.
+    /// Its recent requests for pods, by pod.
     pod_reads: FxHashMap<Arc<str>, Vec<(Read, SimTime)>>,
-    /// By node, when it asked for it lately.
+    /// Its recent requests for nodes, by node.
     node_reads: FxHashMap<Arc<str>, Vec<NodeRead>>,
-    /// By UID, what it had been shown of the nodes when it last judged the pod.
+    /// The revision up to which it had been shown the nodes when it last judged each pod, by UID.
     judged: FxHashMap<Arc<str>, u64>,
-    /// By UID, when it last announced a release.
+    /// The moment of its last announcement of a release, by UID.
     last: FxHashMap<Arc<str>, u64>,
-    /// The pods that it was shown since it began to run, and whether so that all their containers had ended.
+    /// The pods that it was shown since it started, and whether all their containers had ended by then.
     pods: FxHashMap<Arc<str>, bool>,
-    /// The pods that its cache has, as far as it was shown.
+    /// The pods in its cache, according to what it was shown.
     cache: FxHashSet<Arc<str>>,
-    /// Those that its present watch has shown.
+    /// The pods that its present watch has shown.
     streamed: FxHashSet<Arc<str>>,
-    /// When a list, or a stream that began with one, told it that a pod is gone whose end no watch had told.
+    /// The times at which a list, or a stream that began with one, told it of the end of a pod that no watch had reported.
     missed: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Replica {
-    /// Which of these pods are not in its cache, in the order of their UIDs.
+    /// The pods of an earlier cache that are not in its cache now, sorted by UID.
     fn lacks(&self, before: FxHashSet<Arc<str>>) -> Vec<Arc<str>> {
         let mut lacks: Vec<_> = before.into_iter().filter(|pod| !self.cache.contains(pod)).collect();
         lacks.sort_unstable();
@@ -130,29 +130,29 @@ impl Replica {
     }
 }
 
-/// The replicas that were heard of, and what any of them announced.
+/// The replicas that were seen, and their announcements.
 #[derive(Debug, Default)]
 pub(in super::super) struct Replicas {
     by_process: FxHashMap<ProcessId, Replica>,
-    /// When each process last started, if that was seen; the others run since the beginning.
+    /// The time of each process's last start, if that was seen; the others have run since the beginning.
     started: FxHashMap<ProcessId, SimTime>,
-    /// Processes that are none, so that their names are looked at once.
+    /// The processes that are not replicas, so that each name is checked only once.
     others: FxHashSet<ProcessId>,
     by_key: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
     by_uid: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
-    /// When a replica dropped a pod of which nothing was left to trace, by UID.
+    /// The time at which a replica dropped a pod of which nothing was left to trace, by UID.
     untraced: FxHashMap<Arc<str>, SimTime>,
-    /// Who last noticed that it leads, and when.
+    /// The replica that last found itself the leader, and the time.
     pub(in super::super) taken_over: Option<Said>,
-    /// By name, when releases failed.
+    /// The times at which releases failed, by name.
     failed: FxHashMap<Arc<str>, Vec<SimTime>>,
-    /// By UID, when there was no room on the way to the executors, or in the database.
+    /// The times at which there was no room in the queue of the executors or in the database, by UID.
     full: FxHashMap<Arc<str>, Vec<SimTime>>,
-    /// The pods that executors have in hand: who, and since when.
+    /// The pods that executors are working on: the replica, and the time since which it does.
     in_hand: FxHashMap<Arc<str>, (ProcessId, SimTime)>,
-    /// When a release, or a pod that was traced, last came to an end.
+    /// The last time at which a release ended, or an executor was done with a pod.
     progress: SimTime,
-    /// The longest scan so far.
+    /// The duration of the longest scan so far.
     pub(in super::super) longest_scan: Duration,
 }
 
@@ -160,16 +160,16 @@ fn count(times: Option<&Vec<SimTime>>, since: SimTime) -> u32 {
     times.map_or(0, |times| times.iter().filter(|at| **at >= since).count() as u32)
 }
 
-/// The name of a replica begins with this.
+/// The prefix of the names of replicas.
 pub(super) const NAME: &str = "spiderpool-controller-";
 
 impl Replicas {
-    /// Whether a process is a replica: it said so, or is called so.
+    /// Whether a process is a replica, by its notes or its name.
     pub(in super::super) fn is_one(&self, process: ProcessId) -> bool {
         self.by_process.contains_key(&process)
     }
 
-    /// The same of a process whose name may not have been looked at yet.
+    /// Like [`is_one`](Self::is_one) for a process whose name may not have been checked yet.
     pub(super) fn knows(&mut self, process: ProcessId, name: impl FnOnce() -> Arc<str>) -> bool {
         if self.is_one(process) {
             return true;
@@ -206,33 +206,33 @@ impl Replicas {
         self.for_key(key).iter().rev().find(|announced| announced.said.by == by && announced.endpoint)
     }
 
-    /// Since when somebody has led who runs and believes it; `None` = nobody does.
+    /// The time since which a running replica has led and believes it; `None` = none does.
     pub(in super::super) fn led_since(&self) -> Option<SimTime> {
         let running = self.by_process.values().filter(|replica| !replica.is_down && replica.paused.is_none());
         running.filter_map(|replica| replica.leads).min()
     }
 
-    /// When a process began its present life.
+    /// The time at which a process began its present life.
     pub(super) fn started(&self, process: ProcessId) -> SimTime {
         self.started.get(&process).copied().unwrap_or(SimTime::ZERO)
     }
 
-    /// The replicas that run, as far as they were heard of.
+    /// The replicas that run, as far as known.
     pub(super) fn running(&self) -> impl Iterator<Item = ProcessId> {
         self.by_process.iter().filter(|(_, replica)| !replica.is_down).map(|(process, _)| *process)
     }
 
-    /// Whether a replica stands still.
+    /// Whether a replica is paused.
     pub(in super::super) fn is_standing(&self, process: ProcessId) -> bool {
         self.by_process.get(&process).is_some_and(|replica| replica.paused.is_some())
     }
 
-    /// Whether a replica was shown a pod since it began to run, so that it knows with which grace the pod ends.
+    /// Whether a replica was shown a pod since it started, so that it knows the pod's grace period.
     pub(in super::super) fn knows_pod(&self, process: ProcessId, uid: &str) -> bool {
         self.by_process.get(&process).is_some_and(|replica| replica.pods.contains_key(uid))
     }
 
-    /// A watch shows a replica a pod, and whether all its containers have ended.
+    /// Records that a watch shows a replica a pod, and whether all its containers have ended.
     pub(super) fn is_shown(&mut self, process: ProcessId, pod: Arc<str>, has_stopped: bool) {
         let Some(replica) = self.by_process.get_mut(&process) else { return };
         *replica.pods.entry(pod.clone()).or_default() |= has_stopped;
@@ -240,20 +240,21 @@ impl Replicas {
         replica.streamed.insert(pod);
     }
 
-    /// A watch shows a replica that a pod is gone.
+    /// Records that a watch shows a replica the end of a pod.
     pub(super) fn is_shown_gone(&mut self, process: ProcessId, pod: &str) {
         let Some(replica) = self.by_process.get_mut(&process) else { return };
         replica.cache.remove(pod);
     }
 
-    /// A replica begins to watch pods.
+    /// Records that a replica begins to watch pods.
     pub(super) fn watches(&mut self, process: ProcessId) {
         if let Some(replica) = self.by_process.get_mut(&process) {
             replica.streamed.clear();
         }
     }
 
-    /// A list shows a replica these pods, and whether all their containers have ended. Returns those of its cache that are not among them.
+    /// Records that a list shows a replica these pods, and whether all their containers have ended. Returns the pods of its cache that are
+    /// not among them.
     pub(super) fn listed(&mut self, process: ProcessId, pods: impl Iterator<Item = (Arc<str>, bool)>) -> Vec<Arc<str>> {
         let Some(replica) = self.by_process.get_mut(&process) else { return Vec::new() };
         let before = std::mem::take(&mut replica.cache);
@@ -264,14 +265,14 @@ impl Replicas {
         replica.lacks(before)
     }
 
-    /// A stream has shown a replica all pods. Returns those of its cache that were not among them.
+    /// Records that a stream has shown a replica all pods. Returns the pods of its cache that were not among them.
     pub(super) fn streamed(&mut self, process: ProcessId) -> Vec<Arc<str>> {
         let Some(replica) = self.by_process.get_mut(&process) else { return Vec::new() };
         let before = std::mem::replace(&mut replica.cache, replica.streamed.clone());
         replica.lacks(before)
     }
 
-    /// A replica is told that a pod is gone by not being shown it. Of one that it knows as ended nothing is new.
+    /// Records that a replica learns of the end of a pod from its absence. For a pod that it knows as ended this is no news.
     pub(super) fn misses(&mut self, process: ProcessId, pod: &Arc<str>, at: SimTime) {
         let Some(replica) = self.by_process.get_mut(&process) else { return };
         if replica.pods.get(pod) == Some(&false) {
@@ -279,23 +280,24 @@ impl Replicas {
         }
     }
 
-    /// When a list told whoever leads that a pod is gone whose end no watch had told; `None` = nobody who leads missed it.
+    /// The time at which a list told a leading replica of the end of a pod that no watch had reported; `None` = no leading replica missed
+    /// it.
     pub(in super::super) fn missed(&self, uid: &str) -> Option<SimTime> {
         let leading = self.by_process.values().filter(|replica| replica.leads.is_some());
         leading.filter_map(|replica| replica.missed.get(uid)).max().copied()
     }
 
-    /// How often a release under a name has failed since a time.
+    /// The number of failed releases under a name since a time.
     pub(in super::super) fn failures(&self, key: &str, since: SimTime) -> u32 {
         count(self.failed.get(key), since)
     }
 
-    /// How often there was no room for a pod since a time.
+    /// The number of times that there was no room for a pod since a time.
     pub(in super::super) fn fullness(&self, uid: &str, since: SimTime) -> u32 {
         count(self.full.get(uid), since)
     }
 
-    /// When anything came to an end, if a pod waits for an executor; `None` = it does not.
+    /// The last time at which a release or a pod was finished, if this pod waits for an executor; `None` = it does not.
     pub(in super::super) fn progress_before(&self, uid: &str) -> Option<SimTime> {
         self.in_hand.contains_key(uid).then_some(self.progress)
     }
@@ -305,7 +307,7 @@ impl Replicas {
         self.by_process.get(&process).is_some_and(|replica| replica.leads.is_some())
     }
 
-    /// Whether somebody asks about the owner of pods.
+    /// Records that a replica asks for the owner of pods.
     pub(super) fn asks(&mut self, said: Said, owner: &str) {
         let Some(replica) = self.by_process.get_mut(&said.by) else { return };
         let now = replica.own_time(said.at);
@@ -319,7 +321,7 @@ impl Replicas {
         }
     }
 
-    /// A replica asks for a node, which has a revision, having been shown the nodes up to another one.
+    /// Records that a replica asks for a node at a revision, having been shown the nodes up to revision `shown`.
     pub(super) fn asks_for_node(&mut self, said: Said, node: &str, revision: u64, shown: u64) {
         let Some(replica) = self.by_process.get_mut(&said.by) else { return };
         let now = replica.own_time(said.at);
@@ -333,7 +335,7 @@ impl Replicas {
         }
     }
 
-    /// A replica asks for a pod.
+    /// Records that a replica asks for a pod.
     pub(super) fn asks_for_pod(&mut self, said: Said, pod: &str) {
         let Some(replica) = self.by_process.get_mut(&said.by) else { return };
         let now = replica.own_time(said.at);
@@ -365,17 +367,17 @@ impl Replicas {
         self.in_hand.remove(uid);
     }
 
-    /// A replica has taken a pod into its database, and traces it until it is done.
+    /// Records that a replica has taken a pod into its database, and traces it until it is done.
     pub(super) fn traces(&mut self, uid: &str) {
         self.untraced.remove(uid);
     }
 
-    /// A replica has dropped a pod of which nothing was left to trace.
+    /// Records that a replica has dropped a pod of which nothing was left to trace.
     pub(super) fn ends_tracing(&mut self, uid: &Arc<str>, at: SimTime) {
         self.untraced.insert(uid.clone(), at);
     }
 
-    /// Since when there was nothing left to trace of a pod; `None` = it is traced, or never was.
+    /// The time since which nothing was left to trace of a pod; `None` = it is traced, or never was.
     pub(in super::super) fn untraced_since(&self, uid: &str) -> Option<SimTime> {
         self.untraced.get(uid).copied()
     }
@@ -396,12 +398,12 @@ impl Replicas {
         }
     }
 
-    /// A replica judged a pod, having been shown the nodes up to a revision.
+    /// Records that a replica judged a pod, having been shown the nodes up to a revision.
     pub(super) fn judged(&mut self, by: ProcessId, uid: &Arc<str>, nodes: u64) {
         self.by_process.entry(by).or_default().judged.insert(uid.clone(), nodes);
     }
 
-    /// A replica announces a release, having been shown the nodes up to a revision. `whose`: of each record.
+    /// Records that a replica announces a release, having been shown the nodes up to revision `shown`. `whose`: the pod of each record.
     pub(super) fn announces(&mut self, mut announced: Announced, shown: u64, whose: &[Whose]) {
         let Said { by, at, moment } = announced.said;
         self.others.remove(&by);

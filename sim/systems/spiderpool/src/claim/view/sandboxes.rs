@@ -1,4 +1,4 @@
-//! The sandboxes and who answers on which address: the truth, whatever the API says.
+//! The sandboxes and the addresses that they answer on: the ground truth, whatever the API says.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use kube_sim::node::PodNote;
 
 use super::Said;
 
-/// A sandbox from when its kubelet made it; it stays known when it is gone.
+/// A sandbox since its kubelet made it; it stays known when it is gone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Sandbox {
-    /// Namespace and name of its pod, which another pod may have by now.
+    /// The namespace and name of its pod, which another pod may have by now.
     pub(in super::super) pod: ObjectKey,
     /// The UID of its pod.
     pub(in super::super) uid: Arc<str>,
-    /// Which kubelet said that it was made, and when.
+    /// The kubelet that reported it, and the time.
     pub(in super::super) said: Said,
-    /// The NICs on which it answers, since when, and on what.
+    /// The NICs on which it answers, since when, and the addresses.
     pub(in super::super) nics: Vec<(Arc<str>, Said, Arc<[IpAddr]>)>,
-    /// The NICs whose DEL is under way or has failed. The others have theirs all the same, and then all are called again: the network
+    /// The NICs whose DEL is in progress or has failed. The other NICs still get theirs, and then all are called again: the network
     /// namespace, and with it a NIC whose DEL was lost, stays until none fails (K §5.3).
     pub(in super::super) pending_dels: FxHashSet<Arc<str>>,
-    /// Whether an ADD is under way.
+    /// Whether an ADD is in progress.
     pub(in super::super) is_being_set_up: bool,
 }
 
-/// All sandboxes by ID; those that are gone answer on nothing.
+/// All sandboxes by ID; those that are gone answer on no address.
 #[derive(Debug, Default)]
 pub(in super::super) struct Sandboxes {
     by_id: FxHashMap<Arc<str>, Sandbox>,
@@ -34,23 +34,23 @@ pub(in super::super) struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// The sandbox of an ID, also if it is gone; `None` = no kubelet said that it was made.
+    /// The sandbox with an ID, even if it is gone; `None` = no kubelet reported it.
     pub(in super::super) fn get(&self, id: &str) -> Option<&Sandbox> {
         self.by_id.get(id)
     }
 
-    /// All of them, in no order that means anything.
+    /// All sandboxes, in arbitrary order.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
         self.by_id.iter()
     }
 
-    /// Who answers on an address.
+    /// The sandboxes that answer on an address.
     pub(in super::super) fn answering(&self, address: IpAddr) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
         let ids = self.by_address.get(&address).into_iter().flatten();
         ids.filter_map(|id| Some((id, self.by_id.get(id)?)))
     }
 
-    /// A sandbox does not answer on a NIC any more, or on none.
+    /// Makes a sandbox stop answering on a NIC; `None` = on all of them.
     fn silence(&mut self, id: &str, nic: Option<&str>) {
         let Some(sandbox) = self.by_id.get_mut(id) else { return };
         let by_address = &mut self.by_address;
@@ -91,10 +91,10 @@ impl Sandboxes {
                     }
                 }
             }
-            // The containers have stopped before: what is taken down now serves nobody.
+            // The containers have stopped by then: a NIC that is being taken down serves nobody.
             PodNote::DelAsked { sandbox, nic, netns } => {
                 self.silence(sandbox, Some(nic));
-                // Without a network namespace nothing of it is left to end (K §5.4, §5.5).
+                // Without a network namespace nothing is left of it that could end (K §5.4, §5.5).
                 if *netns && let Some(known) = self.by_id.get_mut(sandbox) {
                     known.pending_dels.insert(nic.clone());
                 }

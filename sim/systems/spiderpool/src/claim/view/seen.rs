@@ -1,4 +1,4 @@
-//! What an event means for the claims, and which claims are asked about it.
+//! The meaning of an event for the claims, and the choice of the claims that are asked about it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::subnets::SubnetChange;
 use crate::oracle::Opinion;
 use crate::workload::{HookNote, InOrder, IpamNote, ReclaimNote};
 
-/// What an event means for Spiderpool.
+/// The meaning of an event for Spiderpool.
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
     /// A write of a pool took effect.
@@ -21,13 +21,13 @@ pub(crate) enum Seen<'a> {
     Subnet(Box<SubnetChange>),
     /// A write of an endpoint took effect.
     Endpoint(Box<EndpointChange>),
-    /// An agent learned how its write of a pool ended.
+    /// An agent learned the outcome of its write of a pool.
     Wrote(Outcome),
-    /// Somebody learned that a pool may not be as it was to be: admission, or the API server's own rules, refused it.
+    /// A writer learned that admission, or the API server's own rules, refused its write of a pool.
     PoolRefused,
-    /// An agent says something.
+    /// An agent sent a note.
     Ipam(ProcessId, &'a IpamNote),
-    /// An agent has selected pools, and what an independent reading of the rules says of that.
+    /// An agent has selected pools; with the opinion of an independent implementation of the rules.
     Selected {
         /// The process of the agent.
         by: ProcessId,
@@ -35,33 +35,33 @@ pub(crate) enum Seen<'a> {
         uid: &'a Arc<str>,
         /// The NIC of the request.
         nic: &'a Arc<str>,
-        /// The pools that can serve each NIC and family, first those to be tried first, as in [`IpamNote::Selected`].
+        /// The pools that can serve each NIC and family in the order in which they are to be tried, as in [`IpamNote::Selected`].
         order: &'a Arc<[InOrder]>,
-        /// What the rules say of the choice.
+        /// The opinion of the rules on the choice.
         opinion: Opinion,
     },
-    /// A node says something.
+    /// A node sent a note.
     Pod(ProcessId, &'a PodNote),
-    /// A replica of the controller says something.
+    /// A replica of the controller sent a note about reclaim.
     Reclaim(ProcessId, &'a ReclaimNote),
-    /// A replica of the controller says what it makes of an update.
+    /// A webhook of a replica of the controller sent a note about an update.
     Hook(ProcessId, &'a HookNote),
-    /// A pod is nearer to its end: it is terminating, has ended or is gone. Its UID.
+    /// A pod, given by its UID, is nearer to its end: it is terminating, has ended or is gone.
     Life(Arc<str>),
-    /// Other places of a StatefulSet or a VM keep their addresses now.
+    /// The places of a StatefulSet or a VM that keep their addresses have changed.
     Places,
-    /// Another state of a node is known.
+    /// The state of a node has changed.
     Node,
     /// The writer has made itself the holder of the lease of Spiderpool's controller.
     Lease(ProcessId),
-    /// A replica began or ceased to run.
+    /// A replica started or stopped running.
     Process(ProcessId, ProcessChange),
-    /// A replica lists the pods again, and these vanished without its having been shown that.
+    /// A replica lists the pods again, and these vanished without a watch event that it saw.
     Relisted(ProcessId, Vec<Arc<str>>),
 }
 
 impl Seen<'_> {
-    /// Of which kind it is: the number of its bit in [`EventMask`].
+    /// The number of its kind, which is the number of its bit in [`EventMask`].
     pub(crate) fn kind(&self) -> usize {
         match self {
             Seen::Pool(_) => 0,
@@ -89,51 +89,51 @@ impl Seen<'_> {
     }
 }
 
-/// Which kinds of [`Seen`] a claim looks at, as a set of bits: most of what is seen means nothing to most claims.
+/// The kinds of [`Seen`] that a claim wants to see, as a set of bits: most events mean nothing to most claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventMask(u32);
 
 impl EventMask {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub(crate) const KINDS: usize = 18;
 
     /// No kind: a claim with this mask is asked about no event.
     pub(in super::super) const NONE: EventMask = EventMask(0);
-    /// Commits of pools, by anybody ([`Seen::Pool`]).
+    /// Commits of pools, by any process ([`Seen::Pool`]).
     pub(in super::super) const POOL: EventMask = EventMask(1);
-    /// Commits of subnets, by anybody ([`Seen::Subnet`]).
+    /// Commits of subnets, by any process ([`Seen::Subnet`]).
     pub(in super::super) const SUBNET: EventMask = EventMask(1 << 1);
-    /// Commits of endpoints, by anybody ([`Seen::Endpoint`]).
+    /// Commits of endpoints, by any process ([`Seen::Endpoint`]).
     pub(in super::super) const ENDPOINT: EventMask = EventMask(1 << 2);
     /// Answers to agents that wrote a pool ([`Seen::Wrote`]).
     pub(in super::super) const WROTE: EventMask = EventMask(1 << 3);
-    /// Writes of pools that were refused by the rules, whoever sent them ([`Seen::PoolRefused`]).
+    /// Writes of pools that the rules refused, by any process ([`Seen::PoolRefused`]).
     pub(in super::super) const POOL_REFUSED: EventMask = EventMask(1 << 4);
     /// [`Seen::Ipam`]: a request for addresses is answered.
     pub(in super::super) const ANSWER: EventMask = EventMask(1 << 5);
-    /// [`Seen::Selected`], and [`Seen::Ipam`]: what an agent compares, and tries.
+    /// [`Seen::Selected`], and the comparisons and attempts of agents in [`Seen::Ipam`].
     pub(in super::super) const CHOICE: EventMask = EventMask(1 << 6);
-    /// [`Seen::Ipam`]: requests to release, and releases for whatever reason.
+    /// [`Seen::Ipam`]: requests to release, and releases for any cause.
     pub(in super::super) const RELEASE: EventMask = EventMask(1 << 7);
-    /// [`Seen::Ipam`]: a request for addresses is taken on, or waits for its pools.
+    /// [`Seen::Ipam`]: a request for addresses is received, or waits for its pools.
     pub(in super::super) const ASKED: EventMask = EventMask(1 << 8);
-    /// What kubelets say of sandboxes and their NICs ([`Seen::Pod`]).
+    /// Notes of kubelets about sandboxes and their NICs ([`Seen::Pod`]).
     pub(in super::super) const POD: EventMask = EventMask(1 << 9);
-    /// What replicas of the controller say of reclaim ([`Seen::Reclaim`]).
+    /// Notes of replicas of the controller about reclaim ([`Seen::Reclaim`]).
     pub(in super::super) const RECLAIM: EventMask = EventMask(1 << 10);
-    /// What the webhooks make of updates ([`Seen::Hook`]).
+    /// Notes of webhooks about updates ([`Seen::Hook`]).
     pub(in super::super) const HOOK: EventMask = EventMask(1 << 11);
     /// Pods that are nearer to their end ([`Seen::Life`]).
     pub(in super::super) const LIFE: EventMask = EventMask(1 << 12);
-    /// Changes of who keeps addresses: StatefulSets and VMs ([`Seen::Places`]).
+    /// Changes of the places that keep addresses: StatefulSets and VMs ([`Seen::Places`]).
     pub(in super::super) const PLACES: EventMask = EventMask(1 << 13);
-    /// Nodes whose state is another one ([`Seen::Node`]).
+    /// Changes of the states of nodes ([`Seen::Node`]).
     pub(in super::super) const NODE: EventMask = EventMask(1 << 14);
     /// New holders of the controller's lease ([`Seen::Lease`]).
     pub(in super::super) const LEASE: EventMask = EventMask(1 << 15);
-    /// Replicas that begin or cease to run ([`Seen::Process`]).
+    /// Replicas that start or stop running ([`Seen::Process`]).
     pub(in super::super) const PROCESS: EventMask = EventMask(1 << 16);
-    /// Lists by which replicas find out what pods they missed ([`Seen::Relisted`]).
+    /// Lists by which replicas learn which pods they missed ([`Seen::Relisted`]).
     pub(in super::super) const RELISTED: EventMask = EventMask(1 << 17);
 
     /// The kinds that are in at least one of two sets.
@@ -141,7 +141,7 @@ impl EventMask {
         EventMask(self.0 | other.0)
     }
 
-    /// Whether the kind with this number is one of them.
+    /// Whether the set contains the kind with this number.
     pub(crate) fn has(self, kind: usize) -> bool {
         self.0 >> kind & 1 == 1
     }

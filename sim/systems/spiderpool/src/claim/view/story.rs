@@ -1,4 +1,4 @@
-//! Sentences about what was seen. Made only when a claim is violated.
+//! Sentences about observed events. Made only when a claim is violated.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use kube_sim::rt::ProcessId;
 
 use super::{PoolChange, Said, SubnetChange, View};
 
-/// A UID as people tell it.
+/// The short form of a UID for messages.
 fn short(uid: &str) -> &str {
     uid.get(..8).unwrap_or(uid)
 }
@@ -18,12 +18,12 @@ impl View {
         self.rt.process_name(process)
     }
 
-    /// Who did something and when, as the end of a sentence.
+    /// The process and the time, as the end of a sentence.
     pub(in super::super) fn by(&self, said: Said) -> String {
         format!("by {} at {}", self.name(said.by), said.at)
     }
 
-    /// A pod by its UID.
+    /// A description of a pod by its UID.
     pub(in super::super) fn pod_of(&self, uid: &str) -> String {
         let Some(pod) = self.pods.get(uid) else { return format!("a pod that was never seen (uid {})", short(uid)) };
         let state = match (pod.gone, pod.is_terminating(), pod.is_alive()) {
@@ -35,17 +35,17 @@ impl View {
         format!("{} (uid {}, {state}{})", pod.key, short(uid), pod.node().map_or(String::new(), |node| format!(", on {node}")))
     }
 
-    /// Which revision of a pool was written, by whom and when.
+    /// A sentence about a write of a pool: its revision, writer and time.
     pub(in super::super) fn story_of_write(&self, change: &PoolChange) -> String {
         format!("revision {} of pool {} was written {}", change.revision, change.pool, self.by(change.said))
     }
 
-    /// The same of a subnet.
+    /// A sentence about a write of a subnet: its revision, writer and time.
     pub(in super::super) fn story_of_subnet(&self, change: &SubnetChange) -> String {
         format!("revision {} of subnet {} was written {}", change.revision, change.subnet, self.by(change.said))
     }
 
-    /// Who holds an address, and what was announced about it.
+    /// A description of the holder of an address, and of the announcements about the address.
     pub(in super::super) fn story_of(&self, pool: &str, address: IpAddr) -> String {
         let mut parts = Vec::new();
         for holder in self.pools.holders(address) {

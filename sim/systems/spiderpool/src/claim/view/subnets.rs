@@ -1,4 +1,4 @@
-//! The subnets as commits leave them: what each has, and what is set aside for which pool.
+//! The subnets as commits leave them: their addresses, and those that are set aside for each pool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use sim_config::time::SimTime;
 use super::Said;
 use crate::ip_interval_index::IpIntervalIndex;
 
-/// What is set aside for a pool.
+/// The addresses that are set aside for a pool.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Share {
-    /// The addresses; `None` = cannot be read.
+    /// The addresses; `None` = cannot be parsed.
     pub(in super::super) ips: Option<Arc<IpSet>>,
-    /// Whether it is for a pool that is made for a workload.
+    /// Whether it is for an auto pool.
     pub(in super::super) is_auto: bool,
-    /// Since when there has been something for that pool.
+    /// The time since which anything has been set aside for the pool.
     pub(in super::super) since: SimTime,
 }
 
@@ -29,16 +29,16 @@ impl Share {
     }
 }
 
-/// A subnet as of its last commit, and what is set aside in it.
+/// A subnet as of its last commit, with the addresses that are set aside in it.
 #[derive(Debug)]
 pub(in super::super) struct Subnet {
     /// Its object as of the last commit.
     pub(in super::super) object: Arc<SpiderSubnet>,
-    /// `ips` without `excludeIPs`; `None` = cannot be read.
+    /// `ips` without `excludeIPs`; `None` = cannot be parsed.
     pub(in super::super) total: Option<Arc<IpSet>>,
-    /// What is set aside, by pool.
+    /// The set-aside addresses by pool.
     pub(in super::super) shares: BTreeMap<Arc<str>, Share>,
-    /// The same by address.
+    /// The set-aside addresses as an index by address.
     pub(in super::super) intervals: IpIntervalIndex,
 }
 
@@ -63,7 +63,7 @@ impl Subnet {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// What is set aside for a pool, if anything that can be read is.
+    /// The addresses that are set aside for a pool, if there are any that can be parsed.
     pub(in super::super) fn share(&self, pool: &str) -> Option<&Arc<IpSet>> {
         self.shares.get(pool)?.ips.as_ref()
     }
@@ -89,30 +89,30 @@ fn total_of(spec: &SubnetSpec) -> Option<Arc<IpSet>> {
     Some(Arc::new(total.into_iter().collect()))
 }
 
-/// What the status sets aside, if it can be read.
+/// The pre-allocations in the status, if they can be parsed.
 pub(in super::super) fn entries_of(subnet: &SpiderSubnet) -> Option<&PoolIPPreAllocations> {
     subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok())
 }
 
-/// How a commit changed what is set aside for a pool.
+/// A change by a commit of the addresses that are set aside for a pool.
 #[derive(Debug)]
 pub(in super::super) struct ShareEdit {
-    /// Name of the pool, which need not be there yet.
+    /// The name of the pool, which need not exist yet.
     pub(in super::super) pool: Arc<str>,
-    /// What the commit found set aside; `None` = there was no entry.
+    /// The share before the commit; `None` = there was no entry.
     pub(in super::super) before: Option<Share>,
-    /// What the commit left set aside; `None` = there is no entry any more.
+    /// The share after the commit; `None` = there is no entry any more.
     pub(in super::super) after: Option<Share>,
 }
 
 impl ShareEdit {
-    /// Whether anything is not set aside any more.
+    /// Whether any address is no longer set aside.
     pub(in super::super) fn loses(&self) -> bool {
         let [before, after] = [&self.before, &self.after].map(|share| share.as_ref().and_then(|share| share.ips.as_ref()));
         before.is_some_and(|before| after.is_none_or(|after| !after.contains_all(before)))
     }
 
-    /// What is set aside now and was not.
+    /// The addresses that are newly set aside.
     pub(in super::super) fn added(&self) -> IpSet {
         let [before, after] = [&self.before, &self.after].map(|share| share.as_ref().and_then(|share| share.ips.as_ref()));
         match (before, after) {
@@ -126,54 +126,54 @@ impl ShareEdit {
 /// One commit of a subnet.
 #[derive(Debug)]
 pub(crate) struct SubnetChange {
-    /// Who wrote, and when.
+    /// The writer, and the time.
     pub(in super::super) said: Said,
-    /// Whether that is a person.
+    /// Whether it was written by hand.
     pub(in super::super) by_hand: bool,
-    /// The revision it took.
+    /// The revision of the commit.
     pub(in super::super) revision: u64,
     /// Name of the subnet that was created, changed or removed.
     pub(in super::super) subnet: Arc<str>,
-    /// What the commit before left; `None` = there was no such subnet.
+    /// The state before the commit; `None` = there was no such subnet.
     pub(in super::super) before: Option<Arc<SpiderSubnet>>,
-    /// What is there now.
+    /// The state after the commit.
     pub(in super::super) after: Option<Arc<SpiderSubnet>>,
-    /// Whether its addresses are others than before.
+    /// Whether its addresses changed.
     pub(in super::super) total_changed: bool,
-    /// What is set aside otherwise than before.
+    /// The pools whose set-aside addresses changed.
     pub(in super::super) edits: Vec<ShareEdit>,
 }
 
-/// The subnets that there are, and the pools that people meddled with in them.
+/// The existing subnets, and the pools whose pre-allocations were edited by hand.
 #[derive(Debug, Default)]
 pub(in super::super) struct Subnets {
     by_name: BTreeMap<Arc<str>, Subnet>,
-    /// The pools whose pre-allocation a person has changed.
+    /// The pools whose pre-allocation was edited by hand.
     edited: FxHashSet<Arc<str>>,
 }
 
 impl Subnets {
-    /// The subnet of a name as of its last commit; `None` = there is none.
+    /// The subnet with a name as of its last commit; `None` = there is none.
     pub(in super::super) fn get(&self, name: &str) -> Option<&Subnet> {
         self.by_name.get(name)
     }
 
-    /// The subnets that there are, in the order of their names.
+    /// The existing subnets, sorted by name.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Subnet)> {
         self.by_name.iter()
     }
 
-    /// Whether a person has ever changed what is set aside for a pool.
+    /// Whether the pre-allocation for a pool was ever edited by hand.
     pub(in super::super) fn touched(&self, pool: &str) -> bool {
         self.edited.contains(pool)
     }
 
-    /// Takes in a subnet that is there when the run begins.
+    /// Takes in a subnet that exists when the run begins.
     pub(super) fn begin(&mut self, name: &str, object: Arc<SpiderSubnet>) {
         self.by_name.insert(name.into(), Subnet::new(object, SimTime::ZERO));
     }
 
-    /// Takes in a commit; the cost is that of what changed.
+    /// Takes in a commit; the cost is proportional to the change.
     pub(super) fn commit(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What a plan says that claims about reclaim have to know.
+//! The facts about a plan that claims about reclaim have to know.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,21 +13,21 @@ use sim_harness::plan::Plan;
 use crate::workload::{DOWN, reclaim_settings_of, settings_of};
 use crate::{Operation, Plans};
 
-/// How long what most faults left behind may take.
+/// The duration of the aftermath of most faults.
 pub(in super::super) const AFTERMATH: Duration = Duration::from_secs(60);
 
-/// Whom a fault can hinder to reclaim.
+/// The processes whose reclaim a fault can hinder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Reach {
-    /// Nobody: it is about nodes, their kubelets and sandboxes, or about agents.
+    /// None: the fault concerns nodes, their kubelets and sandboxes, or agents.
     Nodes,
-    /// These replicas, which are down or stand still.
+    /// These replicas, which are down or paused.
     Replicas(Vec<String>),
-    /// Whoever sends a request that it hits.
+    /// Any process that sends a request which the fault hits.
     Requests,
-    /// Whoever would read an endpoint in his cache: the API server still tells.
+    /// Any process that would read an endpoint in its cache; the API server still answers.
     EndpointCaches,
-    /// Everybody: it hits what all of them need, or any of them.
+    /// All: it hits a component that all of them need, or any of them.
     All,
 }
 
@@ -43,7 +43,7 @@ impl Reach {
                 victims.retain(|name| replicas.contains(name));
                 if victims.is_empty() { Self::Nodes } else { Self::Replicas(victims) }
             }
-            // What is cut are the links of one side to the other.
+            // The fault cuts the links from one side to the other.
             Blocks::Links { from, both_ways: true, .. } => {
                 let is_vital = |name: &String| is_server(name) || replicas.contains(name);
                 if names.iter().any(|name| is_vital(name) && from.matches(name)) { Self::All } else { Self::Nodes }
@@ -77,19 +77,19 @@ impl Reach {
     }
 }
 
-/// What the plan says of a fault.
+/// A fault as the plan describes it.
 #[derive(Clone, Debug)]
 pub(in super::super) struct PlannedFault {
-    /// Whom it can hinder.
+    /// The processes that it can hinder.
     pub(in super::super) reach: Reach,
-    /// How long it lasts once it has begun.
+    /// The duration of the fault once it has begun.
     pub(in super::super) lasts: Lasts,
-    /// How long what it left behind may take.
+    /// The duration of its aftermath.
     pub(in super::super) aftermath: Duration,
 }
 
-/// How long what a fault left behind may take: a lease runs out, watches begin anew after a pause, nodes are heard of again. Where a server
-/// lost its history, a reflector pauses twice: before it watches again, and, as what it asks for is gone, before it lists (K §4.1).
+/// The duration of a fault's aftermath: a lease expires, watches are restarted after a backoff, nodes report again. Where a server lost its
+/// history, a reflector backs off twice: before it watches again and, as the version that it asks for is gone, before it lists (K §4.1).
 fn aftermath(kind: &FaultKind, names: &[String]) -> Duration {
     let loses_history = match kind.blocks() {
         Blocks::History => true,
@@ -103,31 +103,31 @@ fn is_server(name: &str) -> bool {
     name.starts_with("apiserver-") || name.starts_with("control-plane-")
 }
 
-/// When a fault ends that has begun.
+/// The end of a fault that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Lasts {
-    /// It is over as soon as it began.
+    /// Immediately when it begins.
     AnInstant,
-    /// Until it ends, at the heal at the latest.
+    /// At its own end, which is at the heal at the latest.
     AWhile,
-    /// To the end of the run.
+    /// At the end of the run.
     ForGood,
 }
 
-/// What the settings say from some time on.
+/// The settings from some time on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Stated {
-    /// When somebody is to change them; the first are those of the beginning.
+    /// The time at which they are to be changed; the first are the initial ones.
     pub(in super::super) at: SimTime,
     /// Whether a replica that starts then reclaims.
     pub(in super::super) reclaims: bool,
-    /// By which settings an agent that starts then selects pools.
+    /// The settings by which an agent that starts then selects pools.
     pub(in super::super) select: Settings,
-    /// How long after that no agent is left that started before.
+    /// The time after that by which no agent is left that started earlier.
     pub(in super::super) rolls_out: Duration,
 }
 
-/// How long it may take until settings are changed that nothing holds up.
+/// The maximum duration of a change of settings that is not delayed.
 const CHANGES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The terms under which reclaim is judged.
@@ -135,15 +135,15 @@ const CHANGES_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct Terms {
     /// The settings of the replicas.
     pub(in super::super) settings: ReclaimSettings,
-    /// The settings by which agents select pools as the run begins.
+    /// The settings by which agents select pools when the run begins.
     pub(in super::super) select: Settings,
-    /// How many records agents let a pool have at most: by what any of them is told in the course of the run.
+    /// The maximum number of records that agents permit in a pool, by the highest setting of the run.
     pub(in super::super) most_records: u64,
-    /// The same by what tells them the least.
+    /// The maximum number of records that agents permit in a pool, by the lowest setting of the run.
     pub(in super::super) fewest_records: u64,
-    /// What the settings say in the course of the run, by time; none = as ever.
+    /// The settings in the course of the run, by time; empty = they never change.
     pub(in super::super) stated: Vec<Stated>,
-    /// Whether a fault can hold up whoever changes them.
+    /// Whether a fault can delay a change of settings.
     pub(in super::super) is_changed_late: bool,
     /// The nodes whose container runtimes pass no UID.
     pub(in super::super) without_uid: BTreeSet<String>,
@@ -151,22 +151,22 @@ pub(crate) struct Terms {
     pub(in super::super) match_master_subnet: bool,
     /// Whether the webhooks of the controller are registered.
     pub(in super::super) has_webhooks: bool,
-    /// Whether admission lets nobody delete a pool in use (`enableValidatingResourcesDeletedWebhook`).
+    /// Whether admission refuses to delete a pool in use (`enableValidatingResourcesDeletedWebhook`).
     pub(in super::super) guards_deletion: bool,
     /// The replicas that reclaim, by name; none if nothing is reclaimed.
     pub(in super::super) replicas: Vec<String>,
-    /// When all faults are over but those for good.
+    /// The time at which all faults are over except permanent ones.
     pub(in super::super) heal_at: SimTime,
     /// The faults of the plan.
     pub(in super::super) faults: Vec<PlannedFault>,
 }
 
 impl Terms {
-    /// Those of a plan.
+    /// The terms of a plan.
     pub(crate) fn of(plan: &Plan) -> Self {
         let mut terms = Self { heal_at: plan.heal_at, ..Self::default() };
         if let Some(spiderpool) = plan.workload.get().map(Plans::cluster) {
-            // A plan with settings that cannot be read is refused before.
+            // A plan with invalid settings is refused earlier.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
             (terms.most_records, terms.fewest_records) = (terms.select.max_allocated_ips, terms.select.max_allocated_ips);
@@ -196,13 +196,13 @@ impl Terms {
         terms
     }
 
-    /// Takes in what people change of the settings.
+    /// Takes in the initial settings and the plan's changes of them.
     fn state(&mut self, plan: &Plan) {
         let Some(spiderpool) = plan.workload.get().map(Plans::cluster) else { return };
         let policy = Policy::hardened();
         let mut settings = spiderpool.settings.clone();
         let mut state = |at, settings: &BTreeMap<String, String>, rolls_out| {
-            // A plan with settings that cannot be read is refused before.
+            // A plan with invalid settings is refused earlier.
             let (Ok(agents), Ok(reclaim)) = (settings_of(settings, &policy), reclaim_settings_of(settings, &policy)) else { return };
             let reclaims = !spiderpool.reclaim || reclaim.enabled;
             self.most_records = self.most_records.max(agents.select.max_allocated_ips);
@@ -211,7 +211,7 @@ impl Terms {
             self.stated.push(Stated { at, reclaims, select: agents.select, rolls_out });
         };
         state(SimTime::ZERO, &settings, Duration::ZERO);
-        // Whoever carries them out takes them in the order in which the plan has them.
+        // The operator carries out the changes in the order of the plan.
         let mut at = SimTime::ZERO;
         for op in &plan.op {
             at = at.max(op.common.at);
@@ -225,44 +225,44 @@ impl Terms {
         }
     }
 
-    /// Somebody switches reclaim on or off.
+    /// Adds a change that switches reclaim on or off.
     #[cfg(test)]
     pub(in super::super) fn switch_reclaim(&mut self, at: SimTime, reclaims: bool) {
         self.stated.push(Stated { at, reclaims, select: Settings::default(), rolls_out: Duration::ZERO });
     }
 
-    /// Somebody switches IPv6 on or off.
+    /// Adds a change that switches IPv6 on or off.
     #[cfg(test)]
     pub(in super::super) fn switch_ipv6(&mut self, at: SimTime, enable_ipv6: bool) {
         self.roll_ipv6_out(at, enable_ipv6, Duration::ZERO);
     }
 
-    /// The same by a roll-out that takes a while.
+    /// Adds a change that switches IPv6 on or off by a roll-out of some duration.
     #[cfg(test)]
     fn roll_ipv6_out(&mut self, at: SimTime, enable_ipv6: bool, rolls_out: Duration) {
         self.stated.push(Stated { at, reclaims: true, select: Settings { enable_ipv6, ..Settings::default() }, rolls_out });
     }
 
-    /// What the settings can have said at a time. Who starts then reads one of these.
+    /// The settings that a process which starts at a time can have read.
     fn can_have_said(&self, at: SimTime) -> impl Iterator<Item = &Stated> {
         self.said_since(at, |_| CHANGES_WITHIN)
     }
 
-    /// What the settings can have said to an agent that runs at a time.
+    /// The settings that an agent which runs at a time can have read.
     fn can_have_told_agents(&self, at: SimTime) -> impl Iterator<Item = &Stated> {
         self.said_since(at, |stated| CHANGES_WITHIN + stated.rolls_out)
     }
 
-    /// What is said by a time, without that which a later change surely `counts` instead of so long after it.
+    /// The settings by a time, without those that a later change has certainly replaced; `counts` is the time until a change is in effect.
     fn said_since(&self, at: SimTime, counts: impl Fn(&Stated) -> Duration) -> impl Iterator<Item = &Stated> {
         let begun = self.stated.partition_point(|stated| stated.at <= at);
-        // A change surely stands once its time is over, and what was said before it says nothing any more.
+        // A change is certainly in effect once its time is over, and replaces all earlier settings.
         let stands = |stated: &Stated| !self.is_changed_late && stated.at + counts(stated) <= at;
         let first = self.stated[..begun].iter().rposition(stands).unwrap_or(0);
         self.stated[first..begun].iter()
     }
 
-    /// Whether a replica that started at a time surely does not reclaim.
+    /// Whether a replica that started at a time certainly does not reclaim.
     pub(super) fn is_switched_off(&self, started: SimTime) -> bool {
         let mut said = self.can_have_said(started).peekable();
         said.peek().is_some() && said.all(|stated| !stated.reclaims)
@@ -273,16 +273,16 @@ impl Terms {
         self.stated.iter().filter(|stated| stated.at <= by).all(|stated| !stated.reclaims)
     }
 
-    /// Whether an agent can select by other settings at a time than one that answered at an earlier one.
+    /// Whether an agent may select pools now by other settings than an agent that answered at an earlier time.
     pub(super) fn may_select_otherwise(&self, answered: SimTime, now: SimTime) -> bool {
         let [mut then, mut now] = [answered, now].map(|at| self.can_have_told_agents(at).map(|stated| &stated.select));
         let first = then.next();
-        // One that answers may have started at any time before, but a change of settings starts all agents anew.
+        // An agent that answers may have started at any time before, but a change of settings restarts all agents.
         then.any(|other| Some(other) != first) || now.any(|other| Some(other) != first)
     }
 }
 
-/// Takes what takes longest of both: whatever is to happen in time may go by either.
+/// Takes the slower of both settings, as either may apply to an action that has a bound.
 fn slowest(settings: &mut ReclaimSettings, others: &ReclaimSettings) {
     settings.interval = settings.interval.max(others.interval);
     settings.trace_gap = settings.trace_gap.max(others.trace_gap);
@@ -319,7 +319,7 @@ impl Default for Terms {
 mod tests {
     use super::*;
 
-    /// Reclaim and IPv6, each on or off from a time on.
+    /// Terms with reclaim and IPv6 each on or off from a time on.
     fn terms(states: &[(u64, bool, bool)]) -> Terms {
         let stated = states.iter().map(|&(at, reclaims, enable_ipv6)| Stated {
             at: SimTime::from_secs(at),

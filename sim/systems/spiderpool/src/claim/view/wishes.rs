@@ -1,4 +1,4 @@
-//! What pods of one place wish, NIC by NIC and family by family: whether a roll-out leaves to a pod what its predecessor had.
+//! The wishes of pods of one place, by NIC and family: whether a roll-out leaves a pod the addresses of its predecessor.
 
 use ipam_spiderpool::names::{
     ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS, ANNOTATION_SUBNET,
@@ -13,16 +13,16 @@ use super::ledger::Answer;
 use super::pods::Pod;
 use super::pools::Pool;
 
-/// What a pod's annotations say about one NIC and family.
+/// The wish in a pod's annotations for one NIC and family.
 #[derive(Debug, PartialEq)]
 enum Wish {
-    /// These pools, in this order; patterns are as they are written.
+    /// These pools, in this order; patterns are kept as written.
     Pools(Vec<String>),
-    /// An auto pool of what this text says.
+    /// An auto pool from the subnets in this text.
     Subnet(String),
-    /// Nothing: the namespace, the network or the cluster decides.
+    /// None: the namespace, the network or the cluster decides.
     Default,
-    /// It is not told apart by NIC, or cannot be read: all of it counts.
+    /// Text that is not specific to NICs, or cannot be parsed: all of it counts.
     Text(String),
 }
 
@@ -30,13 +30,13 @@ fn annotation<'p>(pod: &'p PodObject, key: &str) -> Option<&'p str> {
     pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// The pools of a family in one element of `ippools`, or in `ippool`.
+/// The pools of a family in an element of `ippools`, or in `ippool`.
 fn pools_of(item: &Value, v4: bool) -> Vec<String> {
     let list = item.get(if v4 { "ipv4" } else { "ipv6" }).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What a pod wishes for a NIC; for one that has no name yet, by its place.
+/// The wish of a pod for a NIC, or by index for a NIC that has no name yet.
 fn wish_of(pod: &PodObject, nic: &str, place: usize, v4: bool) -> Wish {
     if let Some(text) = annotation(pod, ANNOTATION_SUBNETS).or(annotation(pod, ANNOTATION_SUBNET)) {
         return Wish::Subnet(text.to_owned());
@@ -48,7 +48,7 @@ fn wish_of(pod: &PodObject, nic: &str, place: usize, v4: bool) -> Wish {
         let by_place = || items.get(place).filter(|item| interface(item).is_empty());
         return match if nic.is_empty() { by_place() } else { by_name() } {
             Some(item) => Wish::Pools(pools_of(item, v4)),
-            // No NIC is for this place; or NICs without a name are known by the order in which they came.
+            // There is no entry for this index; or NICs without a name are identified by the order in which they came.
             None => Wish::Text(text.to_owned()),
         };
     }
@@ -59,14 +59,14 @@ fn wish_of(pod: &PodObject, nic: &str, place: usize, v4: bool) -> Wish {
     }
 }
 
-/// What a pod says about the network of a NIC, which may name pools of its own: an element of the list that joins further ones, or all of
-/// it where that is not plain.
+/// The annotation for the network of a NIC, which may name its own pools: an element of the list of additional networks, or the whole list
+/// where it is not in the plain form.
 fn network_of<'p>(pod: &'p PodObject, nic: &str) -> Option<&'p str> {
     if nic == FIRST_NIC {
         return annotation(pod, ANNOTATION_MULTUS_DEFAULT_NETWORK);
     }
     let all = annotation(pod, ANNOTATION_MULTUS_NETWORKS)?;
-    // An element may name its interface, which need not be that of its number.
+    // An element may name its interface, which need not match its number.
     let number = nic.strip_prefix("net").and_then(|number| number.parse::<usize>().ok()).filter(|_| !all.contains(['[', '{', '@']));
     match number {
         Some(number) => all.split(',').nth(number.checked_sub(1)?).map(str::trim),
@@ -74,14 +74,14 @@ fn network_of<'p>(pod: &'p PodObject, nic: &str) -> Option<&'p str> {
     }
 }
 
-/// Whether a pod may not have a NIC at all: then it gives up what its predecessor had there (A §6.3). A list that is not plain may leave it
-/// out.
+/// Whether a pod may lack a NIC, so that it gives up the predecessor's addresses of that NIC (A §6.3). A list that is not in the plain form
+/// may leave the NIC out.
 fn may_lack(pod: &PodObject, nic: &str) -> bool {
     nic != FIRST_NIC && network_of(pod, nic).is_none_or(|network| network.is_empty() || network.contains(['[', '{', '@']))
 }
 
-/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than that of `answer`, which
-/// is of `pool`: it has the NIC and names the pool still, has labels that the pool selects, and the networks that its rules look at.
+/// Whether no difference between a pod and its predecessor may lead to another address on this NIC than that of `answer`, which is of
+/// `pool`: the pod has the NIC and still names the pool, has labels that the pool selects, and the networks that the pool's rules check.
 pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, answer: &Answer, pool: &Pool) -> bool {
     let Answer { given, place, .. } = answer;
     let (own, others) = (&*pod.object, &*predecessor.object);
@@ -90,9 +90,9 @@ pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, answer: &Answer, pool: 
     let asks_networks = may_lack(own, &given.nic)
         || wishes[0] == Wish::Default
         || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
-    // Only a pod that leaves the names out of `ippools` has NICs without one, and no more than there are elements (A §6.3).
+    // NICs without a name exist only if the pod leaves the names out of `ippools`, and there are no more of them than elements (A §6.3).
     let has_nic = !given.nic.is_empty() || (annotation(own, ANNOTATION_IPPOOLS).is_some() && matches!(wishes[0], Wish::Pools(_)));
-    // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
+    // The comparison makes no sense between a pod that the StatefulSet controller created and one that it did not, as in a dump.
     let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(POD_NAME_LABEL));
     has_nic
         && is_made(own) == is_made(others)

@@ -1,4 +1,4 @@
-//! What the specs of pools and subnets have in common, and the rules about it (A §9.1, §9.2).
+//! The common part of the specs of pools and subnets, and the rules about it (A §9.1, §9.2).
 
 use ipam_spiderpool::admission::{AdmissionSettings, Fault};
 use ipam_spiderpool::ranges::{Cidr, IpRange, IpSet, parse_ip, parse_range};
@@ -6,7 +6,7 @@ use ipam_spiderpool::{IPPoolSpec, Policy, Route, SubnetSpec};
 
 use super::{Found, judge_version};
 
-/// Addresses of a CIDR, their gateway and their routes. A list that is absent has no element.
+/// The addresses of a CIDR with their gateway and routes. An absent list counts as empty.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'a> {
     version: Option<i64>,
@@ -43,7 +43,7 @@ impl<'a> From<&'a SubnetSpec> for Block<'a> {
     }
 }
 
-/// The addresses that come with a request, and those that go.
+/// The addresses that a request adds, and those that it removes.
 pub(super) struct Change {
     pub added: IpSet,
     pub gone: IpSet,
@@ -56,13 +56,13 @@ impl Change {
     }
 }
 
-/// What the readable ones of some ranges hold. One that is no range holds nothing.
+/// The addresses of the texts that are valid ranges; other texts are ignored.
 pub(super) fn addresses_of<'a>(texts: impl IntoIterator<Item = &'a String>, family: i64) -> IpSet {
     texts.into_iter().filter_map(|text| parse_range(text, family, &Policy::hardened()).ok()).collect()
 }
 
 impl Block<'_> {
-    /// 4 or 6: what the spec says, or where it says nothing what its CIDR shows. `None`: nobody knows.
+    /// 4 or 6: the version of the spec or, if it has none, that of its CIDR. `None`: unknown.
     pub(super) fn family(&self) -> Option<i64> {
         match self.version {
             Some(4 | 6) => self.version,
@@ -75,18 +75,18 @@ impl Block<'_> {
         Cidr::parse_version(self.subnet, self.family()?, &Policy::hardened()).ok()
     }
 
-    /// `ips` without `excludeIPs`, as far as they are readable.
+    /// `ips` without `excludeIPs`, as far as they can be parsed.
     pub(super) fn addresses(&self) -> IpSet {
         let Some(family) = self.family() else { return IpSet::default() };
         addresses_of(self.ips, family).difference(&addresses_of(self.exclude, family))
     }
 
-    /// Whether a request writes other addresses than there were.
+    /// Whether a request changes the addresses.
     fn has_other_addresses(&self, old: Option<&Self>) -> bool {
         old.is_none_or(|old| (self.ips, self.exclude, self.subnet) != (old.ips, old.exclude, old.subnet))
     }
 
-    /// The IP version, and a CIDR of that family in Go's normal form; neither changes (A §9.1 rules 1 and 2).
+    /// Requires an IP version, and a CIDR of that family in Go's normal form; neither may change (A §9.1 rules 1 and 2).
     pub(super) fn judge_cidr(&self, old: Option<&Self>, settings: &AdmissionSettings, found: &mut Found) {
         judge_version(self.version, old.map(|old| old.version), settings, found);
         let is_other = old.is_none_or(|old| old.subnet != self.subnet);
@@ -105,8 +105,8 @@ impl Block<'_> {
         }
     }
 
-    /// Each entry of the lists is a range of the family inside the CIDR; where `apart`, no two of `ips` share an address (A §1.6). Returns
-    /// whether it is known what the block holds.
+    /// Requires that each entry of the lists is a range of the family inside the CIDR and, with `apart`, that no two of `ips` share an
+    /// address (A §1.6). Returns whether the addresses of the block are known.
     pub(super) fn judge_ranges(&self, old: Option<&Self>, apart: bool, found: &mut Found) -> bool {
         let (Some(family), Some(cidr)) = (self.family(), self.cidr()) else { return false };
         if !self.has_other_addresses(old) {
@@ -128,7 +128,7 @@ impl Block<'_> {
         found.0.len() == before
     }
 
-    /// The gateway is an address of the CIDR, and nobody can draw it: not in `ips`, or excluded (A §9.1 rule 4, A §14.18).
+    /// Requires that the gateway is an address of the CIDR and cannot be allocated: not in `ips`, or excluded (A §9.1 rule 4, A §14.18).
     pub(super) fn judge_gateway(&self, old: Option<&Self>, found: &mut Found) {
         let (Some(text), Some(family), Some(cidr)) = (self.gateway, self.family(), self.cidr()) else { return };
         let is_other = old.is_none_or(|old| (old.gateway, old.subnet) != (self.gateway, self.subnet));
@@ -147,8 +147,8 @@ impl Block<'_> {
         }
     }
 
-    /// Each route leads somewhere else, none everywhere, each by an address of the CIDR (A §9.1 rule 4). What a destination is its prefix
-    /// says, however it is written.
+    /// Requires that each route has its own destination, which is not the default route, and a gateway in the CIDR (A §9.1 rule 4).
+    /// Destinations are compared by prefix, however they are written.
     pub(super) fn judge_routes(&self, old: Option<&Self>, found: &mut Found) {
         let (Some(family), Some(cidr)) = (self.family(), self.cidr()) else { return };
         if old.is_some_and(|old| (old.routes, old.subnet) == (self.routes, self.subnet)) {

@@ -1,4 +1,5 @@
-//! What the mutating webhooks make of an object (A §9.1 to §9.3). What cannot be done ends it; validation then sees what was done.
+//! The defaults that the mutating webhooks fill in (A §9.1 to §9.3). The first step that fails ends the mutation; validation then sees the
+//! result so far.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use kube_machinery::controller_of;
 
 use super::stored::{stored_pool, stored_reserved_ip, stored_subnet};
 
-/// The pool as the mutating webhook leaves it. `subnets`: those that its cache shows, in the order of names.
+/// The pool as the mutating webhook leaves it. `subnets`: those in its cache, sorted by name.
 pub fn pool_defaults(object: &SpiderIPPool, subnets: &[Arc<SpiderSubnet>], settings: &AdmissionSettings) -> SpiderIPPool {
     let mut pool = object.clone();
     if pool.metadata.deletion_timestamp.is_none() {
@@ -39,7 +40,7 @@ pub fn reserved_ip_defaults(object: &SpiderReservedIP) -> SpiderReservedIP {
     stored_reserved_ip(&reserved)
 }
 
-/// `None`: it went no further.
+/// Fills in the defaults of a pool. `None`: it stopped early.
 fn fill_pool(pool: &mut SpiderIPPool, subnets: &[Arc<SpiderSubnet>], settings: &AdmissionSettings) -> Option<()> {
     let version = fill_cidr(&mut pool.metadata, LABEL_IPPOOL_CIDR, &pool.spec.subnet, &mut pool.spec.ip_version)?;
     if settings.enable_spider_subnet {
@@ -62,7 +63,7 @@ fn fill_reserved_ip(reserved: &mut SpiderReservedIP) -> Option<()> {
     merge(&mut reserved.spec.ips, reserved.spec.ip_version?)
 }
 
-/// The finalizer, the version that the CIDR shows, and the label of the CIDR.
+/// Fills in the finalizer, the IP version of the CIDR, and the label of the CIDR.
 fn fill_cidr(metadata: &mut ObjectMeta, label: &str, subnet: &str, version: &mut Option<i64>) -> Option<i64> {
     let finalizers = metadata.finalizers.get_or_insert_default();
     if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -77,8 +78,8 @@ fn fill_cidr(metadata: &mut ObjectMeta, label: &str, subnet: &str, version: &mut
     Some(version)
 }
 
-/// The subnet of the same CIDR as controller, and its gateway and routes where the pool has none; not again once it is the owner by its
-/// label (A §14.16).
+/// Makes the subnet of the same CIDR the controller, and takes its gateway and routes where the pool has none; does nothing if its label
+/// already says so (A §14.16).
 fn fill_owner(pool: &mut SpiderIPPool, subnets: &[Arc<SpiderSubnet>]) -> Option<()> {
     let owner = pool.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_OWNER_SUBNET));
     if controller_of(&pool.metadata).is_some_and(|controller| owner.is_some_and(|owner| *owner == owner_label(&controller.name))) {
@@ -94,7 +95,7 @@ fn fill_owner(pool: &mut SpiderIPPool, subnets: &[Arc<SpiderSubnet>]) -> Option<
     Some(())
 }
 
-/// Makes a subnet the controller. `None`: somebody else is.
+/// Makes a subnet the controller. `None`: another object is.
 fn own(metadata: &mut ObjectMeta, name: &str, uid: String) -> Option<()> {
     let is_it =
         |owner: &OwnerReference| owner.kind == "SpiderSubnet" && owner.name == name && owner.api_version.split('/').next() == Some(GROUP);
@@ -121,7 +122,7 @@ fn label<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a String> {
     metadata.labels.as_ref()?.get(key)
 }
 
-/// The shortest form of a list of more than one range. `None`: one is no range, and the list stays as it is.
+/// Replaces a list of more than one range by its shortest form. `None`: one of them is not a range, and the list stays unchanged.
 fn merge(list: &mut Option<Vec<String>>, version: i64) -> Option<()> {
     if let Some(texts) = list.as_mut().filter(|texts| texts.len() > 1) {
         *texts = merge_ranges(texts, version, &Policy::hardened()).ok()?;

@@ -1,4 +1,4 @@
-//! What pools and subnets hold.
+//! The addresses that pools and subnets hold.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use kube_machinery::FxHashMap;
 
 use super::block::Block;
 
-/// A CIDR and the addresses in it, as far as they are readable.
+/// A CIDR and its addresses, as far as they can be parsed.
 #[derive(Debug)]
 pub(super) struct Held {
     pub family: Option<i64>,
@@ -22,15 +22,15 @@ impl Held {
         Self { family: block.family(), cidr: block.cidr(), addresses: block.addresses() }
     }
 
-    /// Whether the CIDRs are of one family and share addresses.
+    /// Whether the CIDRs are of the same family and overlap.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (Some(cidr), Some(other_cidr)) = (&self.cidr, &other.cidr) else { return false };
         self.family == other.family && cidr.overlaps(other_cidr, &Policy::hardened())
     }
 }
 
-/// What each pool holds. A request is judged beside all pools, of which hardly any has changed since the one before: each spec is read
-/// once.
+/// The addresses of each pool. Every request is judged against all pools, hardly any of which has changed since the last one, so each spec
+/// is parsed only once.
 #[derive(Debug, Default)]
 pub struct HeldByPools(FxHashMap<String, (Arc<SpiderIPPool>, Arc<Held>)>);
 

@@ -1,18 +1,19 @@
-//! What admission says of a write, and what it fills in, read out of the rules once more (A §9 with the corrections of A §14.16 to
-//! §14.19, hardened as in D §1.2): for whoever wants to know whether a webhook was right.
+//! A second implementation of admission: its answers to a write, and the defaults that it fills in (A §9 with the corrections of A §14.16
+//! to §14.19, hardened as in D §1.2), with which the answers of webhooks are checked.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `pool`, `subnet`, `reserved_ip` | the rules of each kind (A §9.1 to §9.3) |
-//! | `block`, `held` | what pools and subnets have in common: a CIDR, ranges, a gateway, routes |
+//! | `block`, `held` | the common part of pools and subnets: a CIDR, ranges, a gateway, routes |
 //! | `selector` | the affinity of a pool |
 //! | `defaults`, `stored` | the mutating webhooks, and the form in which objects are stored |
 //!
-//! Nothing here calls what it judges. Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its
-//! own. A webhook stops at the first rule that is broken; here all are named, each with every field and fault that would do for it.
+//! Nothing here calls the code under test. Only texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which is tested against
+//! recorded answers. A webhook stops at the first rule that is broken; here all are listed, each with every field and fault that would be a
+//! correct report of it.
 //!
-//! An update is judged by what it changes (`update-judged-whole` is off): a rule about fields that stay as they were is not asked, and of
-//! addresses only those count that come or go.
+//! An update is judged by its changes (`update-judged-whole` is off): rules about unchanged fields are not applied, and only added or
+//! removed addresses count.
 
 mod block;
 mod defaults;
@@ -38,25 +39,25 @@ pub use pool::pool;
 pub use reserved_ip::reserved_ip;
 pub use subnet::subnet;
 
-/// What the rules say of a request.
+/// The ruling of the rules on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// No rule is broken.
     Admitted,
     /// The name is taken.
     AlreadyExists,
-    /// The object may not be written, or not be deleted, whatever is in it.
+    /// The object may not be written or deleted, whatever its content.
     Forbidden,
     /// Every rule that is broken, as far as it can be judged.
     Invalid(BTreeSet<Broken>),
 }
 
-/// A rule that is broken, by what a webhook says of it.
+/// A broken rule, as a webhook reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The path of the field, such as `spec.ips[1]`.
     pub field: String,
-    /// What is wrong with it.
+    /// The kind of error in the field.
     pub fault: Fault,
 }
 
@@ -90,7 +91,8 @@ impl Found {
     }
 }
 
-/// The IP version is 4 or 6, of a family that is on, and never changes once it is set. `old`: that of the stored object, if there is one.
+/// Requires an IP version of 4 or 6 whose family is enabled, and that it never changes once set. `old`: the version of the stored object,
+/// if there is one.
 fn judge_version(new: Option<i64>, old: Option<Option<i64>>, settings: &AdmissionSettings, found: &mut Found) {
     if old == Some(new) {
         return;
@@ -107,15 +109,15 @@ fn judge_version(new: Option<i64>, old: Option<Option<i64>>, settings: &Admissio
     }
 }
 
-/// The update of a pool or a subnet that is being deleted: its spec stays, or Spiderpool's finalizer goes, and nothing else is asked (A
-/// §9.1, `terminating-update-refused` off). `None`: it is not being deleted.
+/// The ruling on an update of a pool or a subnet that is being deleted: the spec must stay or Spiderpool's finalizer must go; no other rule
+/// applies (A §9.1, `terminating-update-refused` off). `None`: the object is not being deleted.
 fn ruling_of_terminating(new: &ObjectMeta, spec_stays: bool) -> Option<Ruling> {
     new.deletion_timestamp.as_ref()?;
     let is_held = new.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
     Some(if spec_stays || !is_held { Ruling::Admitted } else { Ruling::Forbidden })
 }
 
-/// The deletion of an object: only where that is guarded, only if it is in use (A §9.1, `delete-trusts-count` off).
+/// The ruling on a deletion: refused only if deletions are guarded and the object is in use (A §9.1, `delete-trusts-count` off).
 fn ruling_of_deletion(settings: &AdmissionSettings, is_in_use: bool) -> Ruling {
     if settings.enable_delete_check && is_in_use { Ruling::Forbidden } else { Ruling::Admitted }
 }

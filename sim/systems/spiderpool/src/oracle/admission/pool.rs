@@ -15,8 +15,8 @@ use super::stored::stored_pool;
 use super::subnet::{pre_allocations, unreadable};
 use super::{Found, Ruling, ruling_of_deletion, ruling_of_terminating};
 
-/// What the rules say of a write of a pool. `old`: as stored, `None` for a creation; `new`: as it would be stored, defaults filled in,
-/// `None` for a deletion. `held`: what pools were found to hold before.
+/// Judges the write of a pool. `old`: as stored, `None` for a creation; `new`: as it would be stored, with defaults filled in, `None` for a
+/// deletion. `held`: a cache of the addresses of pools.
 pub fn pool(
     old: Option<&SpiderIPPool>,
     new: Option<&SpiderIPPool>,
@@ -57,20 +57,20 @@ pub fn pool(
     found.ruling()
 }
 
-/// Whether an address is recorded, or may be, or is counted.
+/// Whether an address is recorded or counted, or the records cannot be parsed.
 fn is_in_use(pool: &SpiderIPPool) -> bool {
     let Some(status) = &pool.status else { return false };
     status.allocated_ip_count.unwrap_or(0) > 0 || status.allocated_ips.parse().map_or(true, |records| !records.is_empty())
 }
 
-/// The addresses under which there is a record; a key that is not written as it should be is what it spells.
+/// The addresses that have a record; a key in a non-canonical form stands for the address that it spells.
 fn recorded(pool: &SpiderIPPool) -> Result<IpSet, InvalidText> {
     let (Some(status), Some(family)) = (&pool.status, Block::from(&pool.spec).family()) else { return Ok(IpSet::default()) };
     let keys: Vec<String> = status.allocated_ips.parse()?.iter().map(|(key, _)| key.to_string()).collect();
     Ok(addresses_of(&keys, family))
 }
 
-/// An address that has a record stays.
+/// Requires that no address with a record is removed.
 fn judge_gone(old: &SpiderIPPool, gone: &IpSet, found: &mut Found) {
     if gone.is_empty() {
         return;
@@ -85,7 +85,7 @@ fn judge_gone(old: &SpiderIPPool, gone: &IpSet, found: &mut Found) {
     }
 }
 
-/// A new address is in no other pool, whatever the labels say (A §14.17), and what subnets have to say of it (A §9.1 rule 6).
+/// Requires that a new address is in no other pool, whatever the labels say (A §14.17), and that subnets permit it (A §9.1 rule 6).
 fn judge_added(pool: &SpiderIPPool, added: &IpSet, live: &Listed, settings: &AdmissionSettings, held: &mut HeldByPools, found: &mut Found) {
     if added.is_empty() {
         return;
@@ -100,7 +100,7 @@ fn judge_added(pool: &SpiderIPPool, added: &IpSet, live: &Listed, settings: &Adm
     if let Some(owner) = controller_of(&pool.metadata).filter(|owner| owner.kind == "SpiderSubnet") {
         match live.subnets.iter().find(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name)) {
             Some(subnet) => judge_share(pool, added, subnet, found),
-            // Nobody knows what the subnet has.
+            // The addresses of the subnet are unknown.
             None => ["spec.ips", "spec.subnet", "metadata.ownerReferences"].iter().for_each(|field| found.add(*field, Fault::Internal)),
         }
     }
@@ -110,8 +110,8 @@ fn judge_added(pool: &SpiderIPPool, added: &IpSet, live: &Listed, settings: &Adm
     }
 }
 
-/// A new address is one of the subnet that controls the pool; that of an auto pool is set aside for it, though not all that is need be in
-/// the pool (D §1.2, `subnet-shrinks-lowest` off).
+/// Requires that a new address belongs to the subnet that controls the pool and, for an auto pool, that it is set aside for the pool. Not
+/// all that is set aside need be in the pool (D §1.2, `subnet-shrinks-lowest` off).
 fn judge_share(pool: &SpiderIPPool, added: &IpSet, subnet: &Arc<SpiderSubnet>, found: &mut Found) {
     if !Block::from(&subnet.spec).addresses().contains_all(added) {
         found.add("spec.ips", Fault::Forbidden);
@@ -131,7 +131,7 @@ fn judge_share(pool: &SpiderIPPool, added: &IpSet, subnet: &Arc<SpiderSubnet>, f
     }
 }
 
-/// An address that a user takes is not set aside for another pool (`manual-pool-ignores-preallocation` off).
+/// Requires that an address of a manual pool is not set aside for another pool (`manual-pool-ignores-preallocation` off).
 fn judge_set_aside(pool: &SpiderIPPool, added: &IpSet, subnet: &Arc<SpiderSubnet>, found: &mut Found) {
     let Ok(entries) = pre_allocations(subnet) else { return unreadable(found) };
     let others = entries.into_iter().filter(|(name, _)| Some(*name) != pool.metadata.name.as_ref());

@@ -7,20 +7,20 @@ use ipam_spiderpool::{Policy, SpiderReservedIP};
 use super::stored::stored_reserved_ip;
 use super::{Found, Ruling, judge_version};
 
-/// What the rules say of a write of reserved addresses. `old`: as stored, `None` for a creation; `new`: as it would be stored, defaults
-/// filled in, `None` for a deletion, of which no webhook is told.
+/// Judges the write of reserved addresses. `old`: as stored, `None` for a creation; `new`: as it would be stored, with defaults filled in,
+/// `None` for a deletion, for which no webhook is called.
 pub fn reserved_ip(old: Option<&SpiderReservedIP>, new: Option<&SpiderReservedIP>, settings: &AdmissionSettings) -> Ruling {
     let old = old.map(stored_reserved_ip);
     let Some(new) = new.map(stored_reserved_ip) else { return Ruling::Admitted };
     if let Some(old) = old.as_ref().filter(|_| new.metadata.deletion_timestamp.is_some()) {
-        // The transition itself, or an update after it that leaves the addresses alone.
+        // The update that sets the deletion timestamp, or a later one that leaves the addresses unchanged.
         let is_fine = old.metadata.deletion_timestamp.is_none() || old.spec == new.spec;
         return if is_fine { Ruling::Admitted } else { Ruling::Forbidden };
     }
     let mut found = Found::default();
     judge_version(new.spec.ip_version, old.as_ref().map(|old| old.spec.ip_version), settings, &mut found);
     if old.is_none_or(|old| old.spec.ips != new.spec.ips) {
-        // Without a family of its own an entry may be of either.
+        // If the object has no IP version, an entry may be of either family.
         let families = match new.spec.ip_version {
             Some(version @ (4 | 6)) => vec![version],
             _ => vec![4, 6],

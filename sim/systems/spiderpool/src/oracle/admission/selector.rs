@@ -8,11 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use super::Found;
 
-/// The path of the selector that is judged, before that of what is wrong in it.
+/// The path of the selector, which precedes the paths of the fields in it.
 const AFFINITY: &str = "spec.podAffinity";
 
-/// A pool selects pods by a selector that Kubernetes takes and that is not empty; an auto pool by its five special labels only, whatever
-/// their values. Other affinities are free.
+/// Requires that a pool has a valid, non-empty selector. An auto pool may use only its five special labels, with any values. Other
+/// affinities are not restricted.
 pub(super) fn judge_affinity(pool: &SpiderIPPool, old: Option<&SpiderIPPool>, found: &mut Found) {
     let asked = |pool: &SpiderIPPool| (pool.spec.pod_affinity.clone(), is_auto_pool(pool));
     let Some(affinity) = &pool.spec.pod_affinity else { return };
@@ -32,7 +32,7 @@ pub(super) fn judge_affinity(pool: &SpiderIPPool, old: Option<&SpiderIPPool>, fo
     }
 }
 
-/// Whether Kubernetes takes a selector; what is wrong with it is noted as Kubernetes would say it.
+/// Whether a selector is valid in Kubernetes; faults are reported as Kubernetes reports them.
 fn is_selector(selector: &LabelSelector, found: &mut Found) -> bool {
     let before = found.0.len();
     if selector.match_labels.iter().flatten().any(|(key, value)| !is_label_key(key) || !is_label_value(value)) {
@@ -58,7 +58,7 @@ fn is_selector(selector: &LabelSelector, found: &mut Found) -> bool {
     found.0.len() == before
 }
 
-/// Whether a label can have this key: a name of its own, after an optional DNS subdomain and a slash (K §1.1).
+/// Whether a text is a valid label key: a name after an optional DNS subdomain and a slash (K §1.1).
 fn is_label_key(key: &str) -> bool {
     let (domain, name) = key.rsplit_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
     let is_part = |part: &str| {
@@ -69,7 +69,7 @@ fn is_label_key(key: &str) -> bool {
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_domain)
 }
 
-/// Whether a label can have this value: empty, or at most 63 letters, digits and `-_.`, the ends alphanumeric (K §1.1).
+/// Whether a text is a valid label value: empty, or at most 63 letters, digits and `-_.` with alphanumeric ends (K §1.1).
 fn is_label_value(value: &str) -> bool {
     let ends = || value.starts_with(|c: char| c.is_ascii_alphanumeric()) && value.ends_with(|c: char| c.is_ascii_alphanumeric());
     let is_plain = || value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));

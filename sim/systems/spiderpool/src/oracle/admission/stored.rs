@@ -1,4 +1,4 @@
-//! The form in which objects are stored: upstream writes no list and no map that has no element.
+//! The form in which objects are stored: upstream omits empty lists and maps.
 
 use std::collections::BTreeMap;
 

@@ -12,8 +12,8 @@ use super::held::{Held, HeldByPools};
 use super::stored::stored_subnet;
 use super::{Found, Ruling, ruling_of_deletion, ruling_of_terminating};
 
-/// What the rules say of a write of a subnet. `old`: as stored, `None` for a creation; `new`: as it would be stored, defaults filled in,
-/// `None` for a deletion. `held`: what pools were found to hold before.
+/// Judges the write of a subnet. `old`: as stored, `None` for a creation; `new`: as it would be stored, with defaults filled in, `None` for
+/// a deletion. `held`: a cache of the addresses of pools.
 pub fn subnet(
     old: Option<&SpiderSubnet>,
     new: Option<&SpiderSubnet>,
@@ -49,19 +49,19 @@ pub fn subnet(
     found.ruling()
 }
 
-/// What is set aside, by the name of the pool.
+/// The addresses that are set aside, by the name of the pool.
 pub(super) fn pre_allocations(subnet: &SpiderSubnet) -> Result<Vec<(&String, &PoolIPPreAllocation)>, InvalidText> {
     let Some(status) = &subnet.status else { return Ok(Vec::new()) };
     Ok(status.controlled_ippools.parse()?.iter().collect())
 }
 
-/// Whether an address is set aside, or may be, or is counted.
+/// Whether an address is set aside or counted, or the status cannot be parsed.
 fn is_in_use(subnet: &SpiderSubnet) -> bool {
     let is_counted = subnet.status.as_ref().is_some_and(|status| status.allocated_ip_count.unwrap_or(0) > 0);
     is_counted || pre_allocations(subnet).map_or(true, |entries| entries.iter().any(|(_, entry)| !entry.ips.is_empty()))
 }
 
-/// The CIDR shares no address with that of another subnet, nor with a different one of a pool.
+/// Requires that the CIDR overlaps with no other subnet's, and with no pool's that differs from it.
 fn judge_neighbours(block: &Block, live: &Listed, held: &mut HeldByPools, found: &mut Found) {
     let own = Held::of(block);
     let subnets = live.subnets.iter().any(|subnet| Held::of(&Block::from(&subnet.spec)).overlaps(&own));
@@ -70,7 +70,7 @@ fn judge_neighbours(block: &Block, live: &Listed, held: &mut HeldByPools, found:
     }
 }
 
-/// A pool of the same CIDR that was there before has addresses of the subnet only.
+/// Requires that existing pools of the same CIDR have addresses of the subnet only.
 fn judge_pools_within(block: &Block, live: &Listed, held: &mut HeldByPools, found: &mut Found) {
     let own = Held::of(block);
     let is_beyond = |held: &Held| held.family == own.family && !own.addresses.contains_all(&held.addresses);
@@ -79,7 +79,7 @@ fn judge_pools_within(block: &Block, live: &Listed, held: &mut HeldByPools, foun
     }
 }
 
-/// An address that is set aside stays, and so does one that an auto pool of the subnet has, whether or not the status says so (D §1.2).
+/// Requires that no address is removed that is set aside or in an auto pool of the subnet, whether or not the status says so (D §1.2).
 fn judge_gone(old: &SpiderSubnet, gone: &IpSet, live: &Listed, held: &mut HeldByPools, found: &mut Found) {
     if gone.is_empty() {
         return;
@@ -103,7 +103,7 @@ fn judge_gone(old: &SpiderSubnet, gone: &IpSet, live: &Listed, held: &mut HeldBy
     }
 }
 
-/// Nobody knows what is set aside.
+/// Reports that the set-aside addresses are unknown.
 pub(super) fn unreadable(found: &mut Found) {
     found.add("spec.ips", Fault::Internal);
     found.add("status.controlledIPPools", Fault::Internal);

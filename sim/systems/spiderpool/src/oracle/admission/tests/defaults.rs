@@ -46,7 +46,7 @@ fn a_pool_inherits_from_the_subnet_of_its_cidr_once() {
     assert_eq!((&*owner.name, &*owner.uid, owner.controller, owner.block_owner_deletion), ("s", "u", Some(true), Some(true)));
     assert_eq!(filled.metadata.labels.as_ref().unwrap()[LABEL], "s");
     assert_eq!((filled.spec.gateway.as_deref(), json!(filled.spec.routes)), (Some("10.6.0.1"), routes));
-    // A list without an element is a list, and what is written stays.
+    // An empty list is kept, and so is everything that the user wrote.
     let own = pool_defaults(&written(json!({"gateway": "10.6.0.9", "routes": []})), &subnets, &ALL);
     assert_eq!((own.spec.gateway.as_deref(), own.spec.routes), (Some("10.6.0.9"), None));
     let mut again = filled;

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use super::{Broken, HeldByPools, Ruling};
 
-/// Both families and subnets are on, and deletions are guarded.
+/// Settings with both families, subnets and the deletion guard enabled.
 const ALL: AdmissionSettings =
     AdmissionSettings { enable_ipv4: true, enable_ipv6: true, enable_spider_subnet: true, enable_delete_check: true };
 
 const CIDR: &str = "10.6.0.0/24";
 
-/// An object of `10.6.0.0/24` by its name and what else is in its spec.
+/// An object of `10.6.0.0/24` with a name and further fields of its spec.
 fn object(name: &str, spec: Value) -> Value {
     let mut object = json!({
         "metadata": {"name": name, "finalizers": ["spiderpool.spidernet.io"]},
@@ -82,12 +82,12 @@ fn is_refused(ruling: &Ruling, field: &str, fault: Fault) -> bool {
     matches!(ruling, Ruling::Invalid(broken) if broken.contains(&Broken { field: field.to_owned(), fault }))
 }
 
-/// What the rules say of a write of a pool, where nothing was read before.
+/// The ruling on the write of a pool, with an empty cache of the addresses of pools.
 fn ruling_of_pool(old: Option<&SpiderIPPool>, new: Option<&SpiderIPPool>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
     super::pool(old, new, live, settings, &mut HeldByPools::default())
 }
 
-/// The same of a subnet.
+/// The ruling on the write of a subnet, with an empty cache of the addresses of pools.
 fn ruling_of_subnet(old: Option<&SpiderSubnet>, new: Option<&SpiderSubnet>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
     super::subnet(old, new, live, settings, &mut HeldByPools::default())
 }

@@ -9,7 +9,7 @@ fn update(old: &SpiderIPPool, new: &SpiderIPPool) -> Ruling {
     ruling(Some(old), Some(new), &live(std::slice::from_ref(old), &[]), &ALL)
 }
 
-/// Creations beside nobody: those that are admitted, and those that are refused with the field and the fault.
+/// Checks creations without any other object: those that are admitted, and those that are refused with the field and the fault.
 fn check(admitted: &[Value], refused: &[(Value, &str, Fault)]) {
     for spec in admitted {
         assert_eq!(create(&pool("p", spec.clone()), &live(&[], &[])), Ruling::Admitted, "{spec}");
@@ -84,7 +84,7 @@ fn a_gateway_is_inside_the_cidr_and_nobody_draws_it() {
             (json!({"gateway": "gw"}), "spec.gateway", Fault::Invalid),
             (json!({"gateway": "10.7.0.1"}), "spec.gateway", Fault::Invalid),
             (json!({"gateway": "10.6.0.9", "ips": ["10.6.0.1", "10.6.0.9"]}), "spec.ips[1]", Fault::Invalid),
-            // Not as texts are compared (A §14.18).
+            // Addresses are compared by value, not by text (A §14.18).
             (json!({"ipVersion": 6, "subnet": "fd00::/64", "gateway": "FD00::1A", "ips": ["fd00::1a"]}), "spec.ips[0]", Fault::Invalid),
         ],
     );

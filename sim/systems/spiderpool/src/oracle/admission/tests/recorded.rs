@@ -1,16 +1,16 @@
 use super::super::{pool_defaults, reserved_ip, reserved_ip_defaults, subnet_defaults};
 use super::*;
 
-/// The answers of upstream that the rules do not give, by what is different in them.
+/// The recorded answers of upstream that differ from the rules, by difference.
 const OTHERWISE: [(&str, &[&str]); 7] = [
-    // Reversed ranges (A §14.3, §14.5), and bad ones reported on the CIDR (A §14.17).
+    // Reversed ranges (A §14.3, §14.5), and malformed ranges that upstream reports on the CIDR (A §14.17).
     ("pool-create-ranges-", &["00", "02", "03", "04", "07", "08", "16", "18", "26", "29", "33", "36", "38", "39"]),
-    // A default route in another spelling.
+    // A default route in another notation.
     ("pool-create-routes-", &["22"]),
     ("subnet-create-routes-", &["05"]),
     // Pools without the label of their CIDR, and a namesake of the other family (A §14.17).
     ("pool-create-overlap-", &["05", "22"]),
-    // What the update leaves as it was.
+    // Fields that the update leaves unchanged.
     ("pool-update-", &["05", "35", "47", "48", "52", "67", "subnet-30", "subnet-32"]),
     ("subnet-update-", &["30"]),
     // A record that is not counted.

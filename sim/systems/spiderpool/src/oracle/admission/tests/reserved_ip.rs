@@ -7,7 +7,7 @@ fn create(spec: Value) -> Ruling {
 
 #[test]
 fn a_reservation_has_a_version_and_ranges_of_it() {
-    // Also none at all (A §14.19).
+    // An object without any address is admitted as well (A §14.19).
     for fine in [json!({"ipVersion": 4, "ips": ["10.6.0.1-10.6.0.9", "10.6.0.9"]}), json!({"ipVersion": 6})] {
         assert_eq!(create(fine), Ruling::Admitted);
     }

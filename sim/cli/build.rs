@@ -1,8 +1,8 @@
-//! Names the build: digests are comparable within one build, whatever its profile or machine.
+//! Computes the identifier of the build: digests are comparable within one build, whatever its profile or machine.
 
 use std::path::{Path, PathBuf};
 
-/// The code of the repository that a digest depends on.
+/// The folders of the repository whose code affects a digest.
 const FOLDERS: [&str; 9] = [
     "core/kube/src",
     "core/byom/src",
@@ -18,7 +18,7 @@ const FOLDERS: [&str; 9] = [
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let repository = here.join("../..");
-    // In a published package the others are named by its lock file, with their checksums.
+    // In a published package the lock file identifies the other packages, by their checksums.
     let (root, folders) = if repository.join(FOLDERS[0]).is_dir() { (repository, &FOLDERS[..]) } else { (here, &["src"][..]) };
     let mut files = vec![root.join("Cargo.lock")];
     for folder in folders {
@@ -27,7 +27,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
     files.sort();
-    // FNV-1a over names and contents: no dependency, and the same on every machine.
+    // FNV-1a over names and contents: it needs no dependency, and gives the same hash on every machine.
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| bytes.iter().for_each(|byte| hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     for file in &files {

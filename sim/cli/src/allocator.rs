@@ -5,18 +5,19 @@ use std::alloc::{GlobalAlloc, Layout};
 use libmimalloc_sys::{mi_free, mi_malloc, mi_realloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
-/// What every block of mimalloc is aligned to, however small.
+/// The minimum alignment of every block of mimalloc, however small.
 const WORD: usize = size_of::<usize>();
 
-/// mimalloc, asked plainly where it can be. A simulated request allocates some hundred small objects; no allocator changes what a run does.
+/// mimalloc, called without an alignment where possible. A simulated request allocates some hundred small objects; the allocator does not
+/// affect the result of a run.
 ///
-/// `MiMalloc` asks for an alignment each time, which costs twice as much: a block whose size is no power of two may get room for the
-/// alignment on top.
+/// `MiMalloc` requests an alignment each time, which costs twice as much: a block whose size is not a power of two may get additional room
+/// for the alignment.
 pub(crate) struct Allocator;
 
 #[expect(unsafe_code, reason = "an allocator is")]
-// SAFETY: a block of `mi_malloc`, `mi_zalloc` and `mi_realloc` has the size that is asked for and is aligned to a word; whatever needs more
-// is left to `MiMalloc`. `mi_free` takes the blocks of both.
+// SAFETY: a block of `mi_malloc`, `mi_zalloc` and `mi_realloc` has the requested size and is aligned to a word; requests for a larger
+// alignment are left to `MiMalloc`. `mi_free` frees the blocks of both.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -53,7 +54,7 @@ mod tests {
         for align in (0..8).map(|bits| 1 << bits) {
             for size in (1..300).chain([1_023, 1_025, 5_000, 100_000, 3_000_000]) {
                 let layout = Layout::from_size_align(size, align).expect("a small layout");
-                // SAFETY: the blocks are as large as the slices made of them, and each is given back once, with its layout.
+                // SAFETY: the blocks are as large as the slices made of them, and each is freed once, with its layout.
                 unsafe {
                     let block = Allocator.alloc_zeroed(layout);
                     assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{layout:?}");

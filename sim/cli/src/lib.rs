@@ -1,22 +1,22 @@
-//! The `ipam-sim` command as a library: a program with systems of its own has every verb by one call of [`cli::main_with`].
+//! The `ipam-sim` command as a library: a program with its own systems gets every verb from one call of [`cli::main_with`].
 //!
 //! ```text
 //!  arguments ──► cli: a verb ──► sim-harness: load, sweep, replay, shrink ──► a record of ipam-reports ──► text, JSON, files, exit code
 //! ```
-//! `main.rs` of this package is that call for the systems that are shipped ([`systems`]). How to bring a system is told in
-//! `docs/own-system.md`.
+//! `main.rs` of this package makes that call for the systems of this repository ([`systems`]). `docs/own-system.md` explains how to add a
+//! system.
 //!
-//! | items | are about |
+//! | items | subject |
 //! |---|---|
 //! | [`cli::main_with`], [`cli::main`] | the process of a program: its arguments, streams and environment |
-//! | [`cli::dispatch`], [`cli::Console`] | one command line with streams of the caller's; what is known of terminals and signals |
-//! | [`cli::Verbs`], [`cli::Simulator`] | what the verbs do, and who does it |
-//! | [`cli::args`], [`cli::text`] | what can be said; how records are told to people |
+//! | [`cli::dispatch`], [`cli::Console`] | one command line with the caller's streams, and the properties of terminals and signals |
+//! | [`cli::Verbs`], [`cli::Simulator`] | the interface of the verbs, and its implementation |
+//! | [`cli::args`], [`cli::text`] | the arguments, and records as text for people |
 //! | [`simulated_server`] | the simulated API server, for the cases of `api-conformance` |
 //!
 //! # Examples
 //!
-//! What [`cli::main_with`] does, with command lines and streams of the caller's:
+//! The work of [`cli::main_with`], with the caller's command lines and streams:
 //!
 //! ```
 //! use std::ffi::OsString;

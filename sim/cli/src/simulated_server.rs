@@ -1,4 +1,4 @@
-//! The simulated API server as one that conformance cases are run against: over HTTP, in process, on its own clock.
+//! The simulated API server as a target for conformance cases: over HTTP, in process, on its own clock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use sim_config::time::Span;
 
 /// The token of the administrator.
 const TOKEN: &str = "conformance";
-/// The seed of the cluster: what is drawn in it (delays, names) does not show in a recording.
+/// The seed of the cluster: random values in it (delays, names) do not appear in a recording.
 const SEED: u64 = 1;
-/// How many types a case may define beside those that are there.
+/// The maximum number of types that a case may define in addition to the existing ones.
 const LATE_TYPES: usize = 64;
-/// How many revisions were taken before the server started: a real one is not asked in its first second either.
+/// The number of revisions used before the server started: a real server is not asked in its first second either.
 const BEFORE: u64 = 1_000;
-/// How long a request may take.
+/// The time limit of a request.
 const REQUEST_MAX: Duration = Duration::from_secs(45);
 
-/// What the simulated server has of what cases need. Of webhooks these are some at which nobody listens.
+/// The features that cases need and the simulated server has. Its webhooks are some that nobody serves.
 const HAS: [Need; 4] = [Need::Auth, Need::Rbac, Need::Webhooks, Need::Etcd];
 
-/// Runs all cases of a kit against a simulated API server. Gives the records, and what went wrong before the first case, a sentence each.
+/// Runs all cases of a kit against a simulated API server. Returns the records, and the errors before the first case, a sentence each.
 pub fn record(kit: &Kit) -> (Vec<Record>, Vec<String>) {
     let options = Options { has: BTreeSet::from(HAS), managed_fields: false, run_id: "sim0".to_owned() };
     run(SEED, async |rt| {
@@ -43,7 +43,7 @@ pub fn record(kit: &Kit) -> (Vec<Record>, Vec<String>) {
     })
 }
 
-/// One API server, and a client of it.
+/// One API server, and a client for it.
 struct SimulatedServer {
     rt: Rt,
     cluster: Arc<Cluster>,
@@ -51,7 +51,7 @@ struct SimulatedServer {
 }
 
 impl SimulatedServer {
-    /// A server whose caches have what the store has: the kit was recorded on a machine that was not busy.
+    /// Starts a server whose caches are up to date with the store: the kit was recorded on an idle machine.
     fn start(rt: Rt) -> Self {
         let at_once = || Delay::Constant(Span::micros(0));
         let delays = ServerDelays { cache_lag: at_once(), watch_lag: at_once(), ..ServerDelays::default() };
@@ -132,7 +132,7 @@ impl Server for SimulatedServer {
     ) -> Result<(Answer, Option<Stream>), RequestError> {
         Ok(match self.send("GET", target, headers, Vec::new(), identity).await? {
             Response::Stream(response, lines) => (head(&response), Some(Stream::Watch(lines))),
-            // What is no watch to the server is a stream of one line to who believes it to be one.
+            // A request that the server does not treat as a watch is a stream of one line for a client that does.
             Response::Whole(response) if response.status() == http::StatusCode::OK => {
                 (head(&response), Some(Stream::Whole(Some(response.body().to_vec()))))
             }
@@ -149,7 +149,7 @@ impl Server for SimulatedServer {
     }
 
     async fn compact(&self, revision: u64, announce: bool) {
-        // Of what a stranger compacts away the caches still have all that these cases ask for (K029, K031).
+        // After a compaction by another client, the caches still have everything that these cases need (K029, K031).
         if announce {
             self.cluster.compact(revision);
         }

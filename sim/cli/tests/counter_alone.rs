@@ -1,4 +1,4 @@
-//! A program whose only system has neither webhooks nor an explainer: what of the command line it does not have.
+//! A program whose only system has neither webhooks nor an explainer: the parts of the command line that it lacks.
 
 use std::ffi::OsString;
 

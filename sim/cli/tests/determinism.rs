@@ -22,7 +22,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The digest of a sweep in a process of its own.
+/// The digest of a sweep in a separate process.
 fn sweep(jobs: &str, scenario: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
         .current_dir(root())
@@ -82,7 +82,7 @@ fn recording_does_not_change_the_run() {
     }
 }
 
-/// Where the kept plans come from.
+/// The scenarios and seeds of the kept plans.
 const KEPT: [(&str, u64); 14] = [
     ("smoke/counter-calm.toml", 1),
     ("smoke/counter-faults.toml", 3),
@@ -100,8 +100,8 @@ const KEPT: [(&str, u64); 14] = [
     ("chaos/spiderpool-swarm.toml", 4),
 ];
 
-/// Plans kept with their digests. A change that is meant to change behaviour re-records them with `UPDATE_PLANS=1`; any other
-/// change that lets this fail has broken the promise that digests are equal across profiles and machines.
+/// Compares kept plans with their digests. A change that is meant to change behaviour re-records them with `UPDATE_PLANS=1`; any other
+/// change that makes this test fail has broken the promise that digests are equal across profiles and machines.
 #[test]
 fn kept_plans_give_their_recorded_digests() {
     let folder = root().join("ci/digests");

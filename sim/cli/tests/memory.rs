@@ -1,7 +1,7 @@
-//! A sweep runs any number of seeds in one process: nothing of a seed may stay behind.
+//! A sweep runs any number of seeds in one process: a seed must not leave anything in memory.
 //!
-//! A task that owns a handle on the world keeps the world, and so does what would have happened later. So the runtime ends
-//! every task at the end of a run, and the cluster lets go of whoever carries out its faults.
+//! A task that owns a handle to the world keeps the world alive, and so do pending events. So the runtime ends every task at the end of a
+//! run, and the cluster drops the processes that carry out its faults.
 
 #[path = "support/install.rs"]
 mod install;
@@ -16,9 +16,9 @@ use kube_sim::cluster::Cluster;
 use kube_sim::testbed::{Testbed, config_map};
 use sim_config::time::SimTime;
 
-/// One seed that ends in the middle of everything: an open watch, a process that waits for ever and owns its client, a
-/// request on its way, one of a process that stands still, a restarted process, an action of the world that is yet to
-/// come. Returns what would still be there if anything had stayed behind.
+/// Runs one seed that ends in the middle of everything: an open watch, a process that waits forever and owns its client, a request in
+/// flight, one of a paused process, a restarted process, a pending action of the world. Returns a weak reference to the cluster, which is
+/// alive if anything was left behind.
 fn unfinished_seed(seed: u64, keep: bool) -> Weak<Cluster> {
     Testbed::run(seed, async |bed| {
         let writer = bed.client("writer");
@@ -81,12 +81,12 @@ fn a_cluster_that_somebody_keeps_is_noticed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn resident_memory_does_not_grow_with_the_number_of_seeds() {
-    /// Pages of memory that the process holds.
+    /// The number of memory pages that the process holds.
     fn resident() -> f64 {
         let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
         statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("the second number is the resident set")
     }
-    /// How much larger the process is after ten times as many seeds.
+    /// The factor by which the process grows with ten times as many seeds.
     fn growth(keep: bool) -> f64 {
         let seeds = |seeds: std::ops::Range<u64>| seeds.for_each(|seed| drop(unfinished_seed(seed, keep)));
         seeds(0..300);

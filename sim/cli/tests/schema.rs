@@ -1,5 +1,5 @@
-//! The JSON Schemas that are published: of scenario files, for editors, beside the scenarios; of the result of `replay`, for programs, in
-//! the documents. They are equal to the types.
+//! The published JSON Schemas: that of scenario files, for editors, next to the scenarios; that of the result of `replay`, for programs, in
+//! the documents. They match the types.
 
 #[path = "support/install.rs"]
 mod install;

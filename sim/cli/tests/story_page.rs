@@ -1,7 +1,7 @@
-//! The page of a run: whatever it leads to is there, and a link to an event and its filters shows just that.
+//! The page of a run: the target of each reference exists, and a link to an event with filters shows exactly that.
 //!
-//! What the page's program makes of a link is asked of a browser, where one is installed (`BROWSER`, or chromium or google-chrome on the
-//! path); that every link has its target is asked of the page's data in any case.
+//! The effect of a link on the page's program is tested in a browser, if one is installed (`BROWSER`, or chromium or google-chrome on the
+//! path); the targets of all links are checked in the page's data in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn page_of(name: &str, run: &[&str]) -> PathBuf {
     page
 }
 
-/// Made once for all tests: two that write the same folder would be in each other's way.
+/// The pages, made once for all tests: two tests that write the same folder would disturb each other.
 fn pages() -> &'static [PathBuf; 2] {
     static PAGES: OnceLock<[PathBuf; 2]> = OnceLock::new();
     PAGES.get_or_init(|| {
@@ -41,19 +41,19 @@ fn pages() -> &'static [PathBuf; 2] {
     })
 }
 
-/// What the program of a page draws.
+/// The data that the program of a page draws.
 fn data(page: &Path) -> Value {
     let text = std::fs::read_to_string(page).unwrap();
     let (_, rest) = text.split_once("id=\"data\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// Lists of an object, which leave out what is empty.
+/// The list `key` of an object; it is left out of the data if it is empty.
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], |list| list.as_slice())
 }
 
-/// Everything in the data that leads to an event, a lane or an object which is not there.
+/// All references in the data to an event, a lane or an object that does not exist.
 fn dangling(data: &Value) -> Vec<String> {
     let first = data["first"].as_u64().unwrap();
     let (events, lanes, objects) = (list(data, "events"), list(data, "lanes"), list(data, "objects"));
@@ -102,13 +102,13 @@ fn whatever_a_page_leads_to_is_there() {
         assert_eq!(dangling(&data), Vec::<String>::new(), "{}", page.display());
         let causes: usize = list(&data, "events").iter().map(|event| list(event, "b").len()).sum();
         assert!(causes > 50 && list(&data, "violations").len() > 1, "{}: there is something to follow", page.display());
-        // A cause that is cut off, a lane that is not there: each would be told.
+        // A cause that is cut off and a lane that does not exist: each is reported.
         let mut broken = data.clone();
         let last = list(&broken, "events").len() - 1;
         broken["events"][last]["b"] = serde_json::json!([{"event": 1_000_000, "how": "because"}]);
         broken["events"][last]["l"] = serde_json::json!(99);
         assert_eq!(dangling(&broken).len(), 2);
-        // In its markup the page leads nowhere but to itself.
+        // The markup of the page refers only to the page itself.
         let text = std::fs::read_to_string(page).unwrap();
         assert!(!text.contains("href=") && !text.contains("src="), "{}", page.display());
     }
@@ -124,7 +124,7 @@ fn browser() -> Option<PathBuf> {
     names.iter().flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name))).find(|file| file.is_file())
 }
 
-/// The document that the page's program has made of a link, in a window of this size.
+/// The document that the page's program makes for a link, in a window of this size.
 fn document(browser: &Path, page: &Path, link: &str, (width, height): (u32, u32)) -> String {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(browser)
@@ -139,14 +139,14 @@ fn document(browser: &Path, page: &Path, link: &str, (width, height): (u32, u32)
     text
 }
 
-/// The markup that the page's program has made of a link, in a window of this width.
+/// The markup that the page's program makes for a link, in a window of this width.
 fn shown(browser: &Path, page: &Path, link: &str, width: u32) -> String {
     let text = document(browser, page, link, (width, 900));
     let (_, app) = text.split_once("<div id=\"app\">").unwrap();
     app.split_once("<noscript").unwrap().0.to_owned()
 }
 
-/// What the body of a function returns that runs in the page once its program has, in a window of this size.
+/// The return value of a function body that runs in the page after its program, in a window of this size.
 fn measured(browser: &Path, page: &Path, link: &str, size: (u32, u32), body: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let probed = folder.path().join("story.html");
@@ -164,7 +164,7 @@ fn measured(browser: &Path, page: &Path, link: &str, size: (u32, u32), body: &st
     serde_json::from_str(&said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).unwrap()
 }
 
-/// What stands between two texts, wherever it does.
+/// All texts between two delimiters.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
     text.split(open).skip(1).filter_map(|rest| rest.split_once(close)).map(|(inner, _)| inner).collect()
 }
@@ -223,7 +223,7 @@ fn a_link_shows_its_event_and_its_filters() {
             let to: u64 = button.parse().unwrap();
             assert!((first..first + events.len() as u64).contains(&to), "a leap to #{to}");
         }
-        // A link of another run, or of nobody, shows the page.
+        // A link of another run, or one with unknown names, shows the page.
         let nothing = shown(&browser, page, "#99999999&lane=nobody&object=x&hide=nothing", 1400);
         assert_eq!((heading(&nothing), count_of(&nothing)), (heading(&plain), count_of(&plain)));
         // A narrow window shows the same row of the event at the cursor.
@@ -232,7 +232,7 @@ fn a_link_shows_its_event_and_its_filters() {
     }
 }
 
-/// How much room there is: what the list and the panel show, and what stands over their edges.
+/// A measurement of the layout: the room of the list and the panel, and content that extends beyond their edges.
 const ROOM: &str = r##"
     const list = document.getElementById("stage"), panel = document.querySelector("aside");
     const names = [...document.querySelectorAll("#heads .names button")].map((button) => button.getBoundingClientRect()).filter((box) => box.width);
@@ -258,7 +258,7 @@ fn texts_have_room_in_every_window() {
     };
     for page in pages() {
         let data = data(page);
-        // The object whose title takes most room is the first of the panel at an event that is about it.
+        // The object with the longest title is the first of the panel at an event about it.
         let first = data["first"].as_u64().unwrap();
         let title = |event: &Value| {
             let object = &data["objects"][usize::try_from(event["o"].as_u64().unwrap()).unwrap()];
@@ -307,7 +307,7 @@ fn what_is_filtered_can_be_told_shared_and_undone() {
     let all = told["after"].as_str().unwrap();
     assert!(all.ends_with(" events") && !all.contains(" of "), "{told}");
 
-    // A link shows the causes of the event for which they were asked, wherever the cursor has gone since.
+    // A link shows the causes of the event for which they were requested, wherever the cursor is.
     let whose = (first..).zip(events).filter(|(_, event)| !list(event, "b").is_empty()).last().unwrap().0;
     let asked = shown(&browser, page, &format!("#{whose}&causes={whose}"), 1400);
     let moved = shown(&browser, page, &format!("#{first}&causes={whose}"), 1400);
@@ -315,13 +315,13 @@ fn what_is_filtered_can_be_told_shared_and_undone() {
     assert_eq!(count(&moved), count(&asked));
     assert_ne!(count(&shown(&browser, page, &format!("#{first}&causes={first}"), 1400)), count(&asked), "another event has other causes");
 
-    // A number is that event, and not every number that begins with it.
+    // A number selects that event, and not every number that begins with it.
     let number = (first + 12).to_string();
     let longer = (first..).take(events.len()).filter(|other| other.to_string().starts_with(&number)).count();
     assert!(longer > 1, "only #{number} begins so");
     assert!(count(&shown(&browser, page, &format!("#{first}&text=%23{number}"), 1400)).starts_with("1 of "));
 
-    // A violation stays in the list whatever kinds are hidden, with the time at which it was one.
+    // A violation stays in the list whatever kinds are hidden, with its time.
     let violation = &data["violations"][0];
     let kinds = "request,answer,commit,deliver,note,fault,process";
     let bare = shown(&browser, page, &format!("#{}&hide={kinds}", violation["to"]), 1400);
@@ -334,7 +334,7 @@ fn what_is_filtered_can_be_told_shared_and_undone() {
     assert!(rows.iter().any(|row| row.contains(&time) && row.contains(claim)), "{claim} at {at}: {rows:?}");
 }
 
-/// Texts whose contrast with what lies behind them is below 4.5 (WCAG 2, level AA), in either theme. Texts of pictures are left out.
+/// Texts whose contrast with their background is below 4.5 (WCAG 2, level AA), in either theme. Texts in pictures are left out.
 const FAINT: &str = r##"
     const parse = (color) => {
         const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);

@@ -1,4 +1,4 @@
-//! A system from outside the workspace (`docs/examples/whereabouts`): its own binary is built and has every verb.
+//! A system from outside the workspace (`docs/examples/whereabouts`): its own binary builds and has every verb.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/whereabouts").canonicalize().unwrap()
 }
 
-/// Its binary, built once. It shares the folder of this build, so that only what is of this repository is compiled for it.
+/// Its binary, built once. It shares the target folder of this build, so that only the code of this repository is compiled for it.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -25,7 +25,7 @@ fn binary() -> &'static Path {
     })
 }
 
-/// What a command line of the binary gives, its output in `out`.
+/// The result of a command line of the binary, with its output in `out`.
 fn command(out: &Path, line: &str) -> Output {
     let mut command = Command::new(binary());
     command.current_dir(example()).args(line.split_whitespace());
@@ -37,7 +37,7 @@ fn command(out: &Path, line: &str) -> Output {
     command.env_remove("CI_NODE_INDEX").env_remove("CI_NODE_TOTAL").output().unwrap()
 }
 
-/// The text that a command line prints. Fails if it does not end with `code`.
+/// The text that a command line prints. Fails if its exit code is not `code`.
 fn told(out: &Path, line: &str, code: i32) -> String {
     let output = command(out, line);
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -45,7 +45,7 @@ fn told(out: &Path, line: &str, code: i32) -> String {
     text.into_owned()
 }
 
-/// A folder for what a test writes.
+/// A folder for the files of a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stranger").join(name);
     let _ = std::fs::remove_dir_all(&folder);

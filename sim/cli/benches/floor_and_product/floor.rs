@@ -1,4 +1,4 @@
-//! The same work with nothing between the caller and madsim: the least that any harness on it can cost.
+//! The same work with nothing between the caller and madsim: the least that any harness built on madsim can cost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use madsim::time::sleep;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-/// An event loop and nothing else: take the next event, put another one, draw a number, fold it.
+/// A bare event loop: takes the next event, schedules another one, draws a number and folds it into a hash.
 pub(crate) fn heap_loop(events: u64) {
     let mut heap: BinaryHeap<Reverse<u128>> = (0..256).map(|event| Reverse(event << 64)).collect();
     let (mut draw, mut digest) = (1u64, 0u64);
@@ -34,7 +34,7 @@ struct Store {
 
 type Shared = Arc<Mutex<Store>>;
 
-/// One way through a healthy network, long enough that madsim does not round it up.
+/// The delay of a healthy network in one direction, long enough that madsim does not round it up.
 const ONE_WAY: Duration = Duration::from_millis(500);
 
 async fn get_one(store: &Shared) -> Option<Arc<(u64, String)>> {
@@ -68,7 +68,7 @@ async fn get_and_put_loop(store: Shared, requests: u64) {
     }
 }
 
-/// Runs one task on a node of its own to its end, as the product does.
+/// Runs one task to completion on its own node, as the product does.
 fn on_node<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Shared) -> F) {
     Runtime::new().block_on(async move {
         let node = Handle::current().create_node().build();
@@ -105,7 +105,7 @@ pub(crate) fn get_and_put(requests: u64) {
     on_node(async move |store| get_and_put_loop(store, requests).await);
 }
 
-/// `requests` of `clients` tasks together.
+/// `requests` requests of `clients` concurrent tasks.
 pub(crate) fn crowd(clients: u64, requests: u64) {
     Runtime::new().block_on(async move {
         let node = Handle::current().create_node().build();
@@ -119,12 +119,12 @@ pub(crate) fn crowd(clients: u64, requests: u64) {
     });
 }
 
-/// A channel to each of `watchers` tasks; `changes` messages through each.
+/// A channel to each of `watchers` tasks, and `changes` messages through each channel.
 pub(crate) fn fan_out(watchers: usize, changes: u64) {
     fan_out_after(watchers, changes, None);
 }
 
-/// The same, and each message takes a while of its own.
+/// Like `fan_out`, but each message is delayed individually.
 pub(crate) fn fan_out_with_sleep(watchers: usize, changes: u64) {
     fan_out_after(watchers, changes, Some(ONE_WAY));
 }

@@ -1,10 +1,10 @@
-//! What the simulation costs, beside what it could cost at best: `cargo bench -p ipam-sim`.
+//! The cost of the simulation compared with the least that it could cost: `cargo bench -p ipam-sim`.
 //!
-//! Every figure is taken in alternation with its floor, in one process, because only such ratios mean anything on a
-//! machine that other work shares. A missed target is reported; nothing here fails.
+//! Every figure is measured in alternation with its floor, in one process, because only such ratios mean anything on a machine that does
+//! other work at the same time. A missed target is reported; nothing here fails.
 //!
-//! A word as argument runs only the groups whose name contains it. Without `--bench` (as under `cargo test --benches`)
-//! every group runs once, shortly, to show that it still works.
+//! A word as argument runs only the groups whose name contains it. Without `--bench` (as under `cargo test --benches`) every group runs
+//! once, briefly, to show that it still works.
 
 mod floor;
 mod measure;
@@ -17,15 +17,15 @@ use measure::{Effort, Table, alternate, per, resident_bytes, time, undisturbed};
 use pool::Bursts;
 use sim_byom::workload::burst::RetryName;
 
-/// Requests of one simulation: about as many as a scenario makes.
+/// The number of requests in one simulation: about as many as a scenario makes.
 const REQUESTS: u64 = 3_000;
-/// Watchers of one object, and how often it changes.
+/// The number of watchers of one object, and the number of its changes.
 const WATCHERS: usize = 100;
 const CHANGES: u64 = 150;
 
-/// Takes some figures and enters them.
+/// Measures some figures and enters them into the table.
 type Group = fn(Effort, &mut Table);
-/// Makes that many requests.
+/// Makes this many requests.
 type Requests = fn(u64);
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
             group(effort, &mut table);
         }
     }
-    // A smoke run is too short for figures.
+    // A smoke run is too short for meaningful figures.
     if effort == Effort::Full {
         table.print();
     }
@@ -67,7 +67,7 @@ fn requests(effort: Effort, table: &mut Table) {
     table.ratio("request, GET and PUT 1:1, 32 clients", &per(count, &bare), &per(count, &full), None);
 }
 
-/// One change seen by many watchers; floor: a bare channel to each.
+/// One change that many watchers see; floor: a bare channel to each.
 fn fan_out(effort: Effort, table: &mut Table) {
     let rounds = effort.rounds(101);
     let changes = effort.scale(CHANGES);
@@ -83,7 +83,7 @@ fn fan_out(effort: Effort, table: &mut Table) {
     table.ratio("the same, floor with a delay for each", &timed, &full, None);
 }
 
-/// A cluster of two servers and three idle clients, built and taken down.
+/// A cluster of two servers and three idle clients, set up and torn down.
 fn fixed_cost(effort: Effort, table: &mut Table) {
     let rounds = effort.rounds(101);
     let count = effort.scale(100);
@@ -95,11 +95,11 @@ fn fixed_cost(effort: Effort, table: &mut Table) {
     table.ratio("the same, floor: five bare nodes", &per(count, &bare), &per(count, &full), None);
 }
 
-/// The same sweep on one thread and on two. A thread that waits for nothing and shares nothing needs no more processor
-/// time beside another one than alone.
+/// The same sweep on one thread and on two. A thread that waits for nothing and shares nothing needs no more CPU time next to another
+/// thread than alone.
 fn threads(effort: Effort, table: &mut Table) {
     let seeds = effort.scale(60);
-    // Runs a sweep on each thread; returns what the clock on the wall shows, and the mean processor time of a thread.
+    // Runs a sweep on each thread; returns the wall-clock time and the mean CPU time of a thread.
     let sweep = |threads: u64| -> [f64; 2] {
         let start = Instant::now();
         let used: Duration = std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ fn pools(effort: Effort, table: &mut Table) {
         ("5 attempts x1", RetryName::DefaultRetry),
         ("12 attempts, full jitter", RetryName::Twelve),
     ] {
-        // Runs a sweep on each thread; returns the mean processor time of a thread.
+        // Runs a sweep on each thread; returns the mean CPU time of a thread.
         let sweep = |threads: u64| -> f64 {
             let used: Duration = std::thread::scope(|scope| {
                 let sweep = |thread| time(&mut || assert!(Bursts::of_64(retry).run(thread * seeds..(thread + 1) * seeds) > 0));
@@ -141,7 +141,7 @@ fn pools(effort: Effort, table: &mut Table) {
         }
     }
 
-    // The records are as many in both pools; the rest of a run costs the same in both.
+    // Both pools have the same number of records; the rest of a run costs the same in both.
     let allocations = 128;
     let [small, large] = [256, 16_384].map(|addresses| Bursts::in_a_row(addresses, allocations));
     let count = effort.scale(50);
@@ -152,7 +152,7 @@ fn pools(effort: Effort, table: &mut Table) {
     table.ratio("one allocation, pool of 16384 against 256", &per(calls, &small), &per(calls, &large), Some(2.0));
 }
 
-/// Resident set after many small seeds against that after few.
+/// The resident set size after many small seeds compared with that after few.
 fn memory(effort: Effort, table: &mut Table) {
     let (few, many) = (effort.scale(1_000), effort.scale(100_000));
     (0..few).for_each(product::small_seed);

@@ -1,4 +1,4 @@
-//! Bursts of allocations from one pool: how many a second, and what an allocation costs in a small and in a large pool.
+//! Bursts of allocations from one pool: the allocations per second, and the cost of one in a small and in a large pool.
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -20,20 +20,20 @@ fn scenario(draft: BurstDraft) -> Scenario {
     Scenario { workload: draft.into(), ..SCENARIO.clone() }
 }
 
-/// Runs of one kind of burst.
+/// Runs bursts of one kind.
 pub(crate) struct Bursts {
     scenario: Scenario,
     stage: Stage,
 }
 
 impl Bursts {
-    /// Bursts of 64 adaptors that try again in this way.
+    /// Bursts of 64 adaptors with this retry policy.
     pub(crate) fn of_64(retry: RetryName) -> Self {
         let draft = BurstDraft { instances: Choice::Is(64), retry: Choice::Is(retry), probes: Choice::Is(false), ..BurstDraft::default() };
         Self { scenario: scenario(draft), stage: Stage::new(Vec::new()) }
     }
 
-    /// One adaptor that makes `allocations` allocations from a pool of `addresses`, one after the other: nothing but the pool.
+    /// One adaptor that makes `allocations` allocations from a pool of `addresses` addresses, one after the other: only the pool matters.
     pub(crate) fn in_a_row(addresses: u32, allocations: u32) -> Self {
         let draft = BurstDraft {
             instances: Choice::Is(1),
@@ -45,7 +45,7 @@ impl Bursts {
         Self { scenario: scenario(draft), stage: Stage::new(Vec::new()) }
     }
 
-    /// Runs the bursts of some seeds; returns how many calls were told an address.
+    /// Runs the bursts of some seeds; returns the number of calls that received an address.
     pub(crate) fn run(&self, seeds: std::ops::Range<u64>) -> u64 {
         let allocated = |seed| {
             let outcome = run(&self.scenario.draw(seed), &self.stage, RunOptions::default());

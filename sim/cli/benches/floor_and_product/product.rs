@@ -1,4 +1,4 @@
-//! The same work through everything the simulation has: links, servers, store, watch caches, claims and digest.
+//! The same work through all layers of the simulation: links, servers, store, watch caches, claims and digest.
 
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
@@ -21,10 +21,10 @@ use sim_harness::system::RunOptions;
 use sim_harness::world::Judges;
 use tokio::sync::oneshot;
 
-/// The types are the same in every run: a sweep builds their table once.
+/// The registry of types, built once: it is the same in every run of a sweep.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(registry()));
 
-/// The plan whose claims look on.
+/// The plan whose claims observe the run.
 static PLAN: LazyLock<Plan> = LazyLock::new(|| {
     let text = include_str!("../../../../scenarios/smoke/counter-calm.toml");
     let scenario: Scenario = input::toml::from_str("counter-calm.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
@@ -37,7 +37,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Two servers, no client.
+    /// Runs `work` with two servers and no client.
     fn run<T>(seed: u64, work: impl AsyncFnOnce(&Bench) -> T) -> T {
         run(seed, async |rt| {
             let config = ClusterConfig { seed, ..ClusterConfig::default() };
@@ -60,7 +60,7 @@ impl Bench {
         SimClient::new(&self.cluster, process)
     }
 
-    /// Runs `work` as a task of the process of `client`; complete when it is.
+    /// Runs `work` as a task of the process of `client`; the receiver completes when the task does.
     fn start(&self, client: &SimClient, work: impl Future<Output = ()> + Send + 'static) -> oneshot::Receiver<()> {
         let (done, finished) = oneshot::channel();
         self.rt.spawn(client.process(), async move {
@@ -70,7 +70,7 @@ impl Bench {
         finished
     }
 
-    /// A namespace and ConfigMaps in it.
+    /// Creates a namespace and ConfigMaps in it.
     async fn fill(&self, client: &SimClient, names: &[String]) {
         let namespace: Namespace = from_json(serde_json::json!({"metadata": {"name": "default"}}));
         client.create(namespace).await.expect("the namespace is new");
@@ -80,7 +80,7 @@ impl Bench {
     }
 }
 
-/// The object with another value.
+/// The object with a changed value.
 fn changed(object: &PoolConfigMap, n: u64) -> PoolConfigMap {
     let mut object = object.clone();
     if let Some(value) = object.data.as_mut().and_then(|data| data.others.get_mut("n")) {
@@ -89,7 +89,7 @@ fn changed(object: &PoolConfigMap, n: u64) -> PoolConfigMap {
     object
 }
 
-/// Runs one client's work against one ConfigMap called `config`.
+/// Runs the work of one client on one ConfigMap called `config`.
 fn with_client<F: Future<Output = ()> + Send + 'static>(seed: u64, work: impl FnOnce(SimClient) -> F) {
     Bench::run(seed, async move |bench| {
         let client = bench.client("client");
@@ -128,7 +128,7 @@ pub(crate) fn get_and_put(requests: u64) {
     with_client(1, async move |client| get_and_put_loop(client, "config".to_owned(), requests).await);
 }
 
-/// `requests` of `clients` processes together, each on an object of its own.
+/// `requests` requests of `clients` concurrent processes, each on its own object.
 pub(crate) fn crowd(clients: u64, requests: u64) {
     Bench::run(1, async |bench| {
         let names: Vec<String> = (0..clients).map(|client| format!("client-{client}")).collect();
@@ -146,7 +146,7 @@ pub(crate) fn crowd(clients: u64, requests: u64) {
     });
 }
 
-/// Watches the ConfigMaps until it has seen `changes`.
+/// Watches the ConfigMaps until it has seen `changes` changes.
 async fn watch(client: SimClient, changes: u64) {
     let mut stream = client.watch::<PoolConfigMap>(Some("default".into()), WatchOptions::default()).await.expect("the watch opens");
     let mut seen = 0;
@@ -162,7 +162,7 @@ async fn watch(client: SimClient, changes: u64) {
     }
 }
 
-/// `changes` of one object, each delivered to `watchers` processes.
+/// `changes` changes of one object, each delivered to `watchers` processes.
 pub(crate) fn fan_out(watchers: usize, changes: u64) {
     Bench::run(1, async |bench| {
         let writer = bench.client("writer");
@@ -181,7 +181,7 @@ pub(crate) fn fan_out(watchers: usize, changes: u64) {
                     let mut object = writer.get::<PoolConfigMap>(&key("config")).await.expect("it is there");
                     for n in 0..changes {
                         object = writer.update(changed(&object, n + 1)).await.expect("nobody else writes");
-                        // The slowest delivery takes two seconds: a faster writer would overrun the buffer of some stream.
+                        // The slowest delivery takes two seconds: a faster writer would overflow the buffer of some stream.
                         rt.sleep(Duration::from_millis(50)).await;
                     }
                 }
@@ -194,7 +194,7 @@ pub(crate) fn fan_out(watchers: usize, changes: u64) {
     });
 }
 
-/// Two servers and `clients` connected processes that never do anything.
+/// Two servers and `clients` connected processes that stay idle.
 pub(crate) fn idle(seed: u64, clients: usize) {
     Bench::run(seed, async |bench| {
         for name in ["client-0", "client-1", "client-2"].iter().cycle().take(clients) {
@@ -207,7 +207,7 @@ pub(crate) fn idle(seed: u64, clients: usize) {
     });
 }
 
-/// A few requests, a watch that is open at the end, and three processes that never end by themselves.
+/// A few requests, a watch that is still open at the end, and three processes that never end by themselves.
 pub(crate) fn small_seed(seed: u64) {
     Bench::run(seed, async |bench| {
         let client = bench.client("client");

@@ -1,4 +1,4 @@
-//! The figures: counted now, and recorded before.
+//! The figures: counted in this run, and recorded earlier.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 use super::valgrind::root;
 
-/// By how much a figure may grow before it fails: what a compiler does otherwise, and a line more.
+/// The relative growth up to which a figure passes: it allows for differences between compilers and for an added line.
 const TOLERANCE: f64 = 0.03;
 
-/// Something that was counted.
+/// A figure that was counted.
 pub(crate) struct Figure {
-    /// What it is of; the key in the recorded file.
+    /// The name of the figure; the key in the recorded file.
     pub(crate) name: String,
-    /// How many instructions a seed, an increment or a run takes, without what the start of the process costs.
+    /// The instructions that a seed, an increment or a run takes, without the cost of starting the process.
     pub(crate) instructions: u64,
-    /// The exponent with which it has grown since the smaller size, and the highest that it may have.
+    /// The exponent with which the cost has grown since the smaller size, and the highest exponent allowed.
     pub(crate) growth: Option<(f64, f64)>,
 }
 
@@ -26,7 +26,7 @@ impl Figure {
     }
 }
 
-/// The figures of this run beside those that an earlier one recorded.
+/// The figures of this run together with those that an earlier one recorded.
 pub(crate) struct Figures {
     recorded: BTreeMap<String, u64>,
     counted: Vec<Figure>,
@@ -37,20 +37,20 @@ fn path() -> PathBuf {
 }
 
 impl Figures {
-    /// With what is recorded.
+    /// Reads the recorded figures.
     pub(crate) fn read() -> Result<Self, Box<dyn Error>> {
         let text = fs::read_to_string(path()).unwrap_or_default();
         let recorded = csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>();
         Ok(Self { recorded: recorded.map_err(|error| format!("{}: {error}", path().display()))?, counted: Vec::new() })
     }
 
-    /// Enters a figure, and says on standard error that it was counted.
+    /// Enters a figure, and reports on standard error that it was counted.
     pub(crate) fn count(&mut self, figure: Figure) {
         eprintln!("{}: {}", figure.name, millions(figure.instructions));
         self.counted.push(figure);
     }
 
-    /// By how much a figure has grown since it was recorded; `None` = it was not.
+    /// The relative growth of a figure since it was recorded; `None` = it was not recorded.
     fn change(&self, figure: &Figure) -> Option<f64> {
         let recorded = self.recorded.get(&figure.name)?;
         Some(figure.instructions as f64 / *recorded as f64 - 1.0)
@@ -60,12 +60,12 @@ impl Figures {
         self.change(figure).is_some_and(|change| change > TOLERANCE)
     }
 
-    /// Whether nothing has grown too much.
+    /// Whether no figure has grown too much.
     pub(crate) fn hold(&self) -> bool {
         !self.counted.iter().any(|figure| self.has_grown(figure) || figure.is_too_steep())
     }
 
-    /// Prints everything in columns.
+    /// Prints the figures in columns.
     pub(crate) fn print(&self) {
         let width = self.counted.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
         println!("{:<width$}  {:>12}  {:>8}  {:>8}", "instructions", "", "change", "exponent");
@@ -83,7 +83,7 @@ impl Figures {
         }
     }
 
-    /// Records what was counted, beside what was not counted now.
+    /// Records the counted figures, and keeps the recorded ones that were not counted now.
     pub(crate) fn write(&self) -> Result<(), Box<dyn Error>> {
         let counted = self.counted.iter().map(|figure| (figure.name.clone(), figure.instructions));
         let all: BTreeMap<String, u64> = self.recorded.clone().into_iter().chain(counted).collect();

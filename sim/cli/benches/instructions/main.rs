@@ -1,12 +1,11 @@
-//! What sweeps cost in instructions, and how that grows with the cluster: `cargo bench -p ipam-sim --bench instructions`.
+//! The cost of sweeps in instructions, and its growth with the size of the cluster: `cargo bench -p ipam-sim --bench instructions`.
 //!
-//! Instructions are counted by valgrind, so that a busy machine gives the same figure twice. They are compared with those of
-//! `figures.csv`, recorded by an earlier run: what has grown by more than a few percent fails (exit code 1), and so does a cost
-//! that grows faster with the cluster than it may. `--update` records what was counted. A word as argument counts only the figures
-//! whose name contains it.
+//! Instructions are counted by valgrind, so that a busy machine gives the same figure twice. They are compared with those of `figures.csv`,
+//! recorded by an earlier run: a figure that has grown by more than a few percent fails (exit code 1), and so does a cost that grows faster
+//! with the cluster than it may. `--update` records the counts. A word as argument counts only the figures whose name contains it.
 //!
-//! Figures depend on the compiler, its flags and the architecture: compare those of one machine with one toolchain. Without
-//! `--bench` (as under `cargo test --benches`) one short run is counted, to show that it still works.
+//! Figures depend on the compiler, its flags and the architecture: compare only those of one machine with one toolchain. Without `--bench`
+//! (as under `cargo test --benches`) one short run is counted, to show that it still works.
 
 mod figures;
 mod programs;
@@ -37,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One short run, where there is a valgrind.
+/// Counts one short run if valgrind is installed.
 fn smoke() -> ExitCode {
     match valgrind::instructions(&Program::SHORTEST, 1) {
         Ok(count) if count > 100_000 => ExitCode::SUCCESS,
@@ -53,7 +52,7 @@ fn smoke() -> ExitCode {
     }
 }
 
-/// Counts what the filter lets through. Returns whether nothing has grown too much.
+/// Counts the figures that match the filter. Returns whether no figure has grown too much.
 fn measure(filter: &str, update: bool) -> Result<bool, Box<dyn std::error::Error>> {
     let mut figures = Figures::read()?;
     let start_up = start_up()?;
@@ -80,14 +79,14 @@ fn measure(filter: &str, update: bool) -> Result<bool, Box<dyn std::error::Error
     Ok(figures.hold())
 }
 
-/// What a run costs beside its seeds.
+/// The cost of a run apart from its seeds.
 fn start_up() -> Result<u64, valgrind::Error> {
     let one = valgrind::instructions(&Program::SHORTEST, 1)?;
     let many = valgrind::instructions(&Program::SHORTEST, 11)?;
     Ok(one.saturating_sub((many - one) / 10))
 }
 
-/// The power of the size with which the cost grows between two sizes.
+/// The exponent with which the cost grows from one size to the other.
 fn exponent((size_before, cost_before): (u64, u64), (size, cost): (u64, u64)) -> f64 {
     (cost as f64 / cost_before as f64).ln() / (size as f64 / size_before as f64).ln()
 }

@@ -1,21 +1,21 @@
-//! What is counted.
+//! The programs whose instructions are counted.
 
 use super::STEEPEST;
 
-/// A scenario, and what is set otherwise than in its file.
+/// A scenario, and the settings that differ from its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    /// Its path in the repository.
+    /// The path of the scenario in the repository.
     pub(crate) scenario: &'static str,
-    /// What is set on the command line, `field=value` each.
+    /// The settings on the command line, each as `field=value`.
     pub(crate) settings: Vec<String>,
 }
 
-/// A scenario as a constant: its path, and what is set.
+/// A scenario as a constant: its path and its settings.
 type Set = (&'static str, &'static [&'static str]);
 
 impl Program {
-    /// A run of which the start is the largest part.
+    /// A run whose largest part is the start of the process.
     pub(crate) const SHORTEST: Program = Program { scenario: "scenarios/smoke/counter-calm.toml", settings: Vec::new() };
 
     pub(crate) fn of((scenario, settings): Set) -> Self {
@@ -25,7 +25,7 @@ impl Program {
 
 const LIVES: &str = "scenarios/capacity/spiderpool-lives.toml";
 
-/// What one seed costs: the name of the figure, the scenario, how many seeds are counted, and how many units a seed has.
+/// The cost of one seed: the name of the figure, the scenario, the number of seeds counted, and the number of units per seed.
 pub(crate) const SEEDS: &[(&str, Set, u64, u64)] = &[
     ("a seed of 3 agents and 200 pods", (LIVES, &[]), 3, 1),
     ("a seed of overlap", ("scenarios/chaos/overlap.toml", &[]), 5, 1),
@@ -38,11 +38,11 @@ pub(crate) const SEEDS: &[(&str, Set, u64, u64)] = &[
     ("an increment by 32 clients", ("scenarios/smoke/counter-calm.toml", &["workload.clients=32", "workload.increments=50"]), 5, 32 * 50),
 ];
 
-/// How the cost of one seed grows.
+/// The growth of the cost of one seed.
 pub(crate) struct Growth {
-    /// What grows, and what stays as it is.
+    /// The name of the parameter that grows, and of those that stay constant.
     pub(crate) name: &'static str,
-    /// How large it is.
+    /// The sizes at which the cost is counted.
     pub(crate) sizes: &'static [u64],
     /// The highest exponent between two sizes.
     pub(crate) steepest: f64,
@@ -55,7 +55,7 @@ impl Growth {
     }
 }
 
-/// Pods come at the rate of the scenario, 200 a minute, so that more of them take longer.
+/// Settings for this many pods. They arrive at the rate of the scenario, 200 a minute, so that more pods take longer.
 fn pods(count: u64) -> Vec<String> {
     let arrival = count * 3 / 10;
     vec![
@@ -80,7 +80,8 @@ pub(crate) const GROWTHS: &[Growth] = &[
         steepest: STEEPEST,
         settings: |count| vec![format!("workload.nodes={count}")],
     },
-    // Each node hears of each pod, so that the cost has a part that is the product of both; it is the smaller one up to some hundred nodes.
+    // Each node is notified of each pod, so that part of the cost is the product of both numbers; it is the smaller part up to some hundred
+    // nodes.
     Growth {
         name: "nodes with ten pods each",
         sizes: &[10, 40, 160],

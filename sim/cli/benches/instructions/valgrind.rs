@@ -1,4 +1,4 @@
-//! Counting the instructions of a run of the program.
+//! Counting of the instructions that a run of the program takes.
 
 use std::fmt;
 use std::io;
@@ -7,14 +7,14 @@ use std::process::Command;
 
 use super::programs::Program;
 
-/// Why nothing was counted.
+/// The reason why nothing was counted.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// There is no valgrind.
+    /// Valgrind is not installed.
     Missing,
-    /// It cannot be started.
+    /// Valgrind cannot be started.
     Start(io::Error),
-    /// The program, or valgrind itself, failed; what it wrote.
+    /// The program, or valgrind itself, failed; holds its output.
     Failed(String),
 }
 
@@ -32,12 +32,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The root of the repository, from which paths of scenarios are told.
+/// The root of the repository, to which paths of scenarios are relative.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The instructions of one process that runs so many seeds.
+/// The instructions of one process that runs this many seeds.
 pub(crate) fn instructions(program: &Program, seeds: u64) -> Result<u64, Error> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
@@ -50,12 +50,12 @@ pub(crate) fn instructions(program: &Program, seeds: u64) -> Result<u64, Error> 
         Ok(output) => output,
     };
     let told = String::from_utf8_lossy(&output.stderr);
-    // Few seeds do not reach all that a scenario is to reach, and are vacuous (4); that is no failure here.
+    // Few seeds do not reach everything that a scenario should reach, and are vacuous (4); that is no failure here.
     let ran = matches!(output.status.code(), Some(0 | 4));
     read(&told).filter(|_| ran).ok_or_else(|| Error::Failed(format!("{}{told}", String::from_utf8_lossy(&output.stdout))))
 }
 
-/// What cachegrind says: `==1234== I   refs:      147,387,526`.
+/// Reads the count from cachegrind's output: `==1234== I   refs:      147,387,526`.
 fn read(told: &str) -> Option<u64> {
     let line = told.lines().find(|line| line.contains("refs:"))?;
     let digits: String = line.rsplit(':').next()?.chars().filter(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! Arguments as plain data. Parsing never touches the disk: a path is only a path here.
+//! Command-line arguments as plain data. Parsing never touches the disk: a path is not opened here.
 
 mod check;
 mod completions;
@@ -53,7 +53,7 @@ pub use sim_harness::engine::Shard;
 #[command(name = "ipam-sim", version, verbatim_doc_comment, disable_help_subcommand = true, styles = STYLES, max_term_width = 100)]
 #[command(after_help = TOP_EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// The verb and its arguments.
     #[command(subcommand)]
     pub verb: Verb,
     /// Colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
@@ -84,31 +84,31 @@ pub enum Verb {
     Hunt(HuntArgs),
     /// Run one plan or seed again and look closely
     Replay(ReplayArgs),
-    /// Make a failing plan smaller, and say what its failure needs
+    /// Make a failing plan smaller, and show which faults and mutations its failure needs
     Shrink(ShrinkArgs),
-    /// See how soon each known mutation is noticed: the kill matrix
+    /// Measure how soon each known mutation is noticed: the kill matrix
     Selftest(SelftestArgs),
-    /// Show what there is: scenarios, claims, faults, mutations
+    /// List scenarios, claims, faults and mutations
     List(ListArgs),
     /// Validate scenarios, plans and manifests without running them
     Check(CheckArgs),
-    /// Everything CI needs, within a budget: what must hold, what must be found, what must repeat
+    /// Run everything CI needs, within a budget: what must hold, what must be found, what must repeat
     Gate(GateArgs),
     /// Join the JSON results of shards into one verdict
     Merge(MergeArgs),
-    /// What the API server answers, beside what a real kube-apiserver answered
+    /// Compare the answers of the simulated API server with those of a real kube-apiserver
     Conformance(ConformanceArgs),
-    /// Why a pod gets this pool and this address, or none
+    /// Explain why a pod gets this pool and this address, or none
     Explain(ExplainArgs),
-    /// What a planner asks: statistics, tables and plots
+    /// Answer planning questions with statistics, tables and plots
     Report(ReportArgs),
-    /// What a cluster's pods did, as a trace: from its audit log, or from kubectl's output
+    /// Make a trace of a cluster's pods from its audit log or from kubectl's output
     Trace(TraceArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
 
-/// The command line. A program with systems of its own is called what it is, in the examples, too.
+/// The definition of the command line. A program that adds systems appears under its own name, also in the examples.
 pub fn command() -> clap::Command {
     let (shipped, name) = (Cli::command(), program());
     let shipped_name = shipped.get_name().to_owned();
@@ -123,7 +123,7 @@ fn called(command: clap::Command, shipped: &str, name: &str) -> clap::Command {
 }
 
 impl Cli {
-    /// Reads a command line, the program's name first.
+    /// Parses a command line, whose first word is the program's name.
     pub fn read(args: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
         let matches = command.try_get_matches_from_mut(args)?;

@@ -1,4 +1,4 @@
-//! What a shell offers where a name is asked for: scenarios, claims, faults and mutations that there are.
+//! Shell completion of names: the scenarios, claims, faults and mutations that exist.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use kube_sim::fault;
 use sim_harness::scenario::{self, Scenario};
 use sim_harness::system::systems;
 
-/// Where scenarios are looked for, as by `list`.
+/// The folder in which scenarios are looked for, as by `list`.
 const SCENARIOS: &str = "scenarios";
 
 fn offered(name: impl Into<String>, about: impl Into<String>) -> CompletionCandidate {
@@ -16,24 +16,24 @@ fn offered(name: impl Into<String>, about: impl Into<String>) -> CompletionCandi
     CompletionCandidate::new(name).help(Some(about.into()))
 }
 
-/// The mutations, each with what it does.
+/// The mutations, each with its description.
 pub(super) fn mutations() -> Vec<CompletionCandidate> {
     systems().mutations().iter().map(|mutation| offered(mutation.name, mutation.about)).collect()
 }
 
-/// The claims, each with what it says.
+/// The claims, each with its statement.
 pub(super) fn claims() -> Vec<CompletionCandidate> {
     systems().suites().iter().flat_map(|suite| suite.claims).map(|claim| offered(claim.name, claim.about)).collect()
 }
 
-/// The scenarios under the folder `scenarios`, each with the question that it asks. Files that cannot be read are passed over.
+/// The scenarios under the folder `scenarios`, each with its question. Files that cannot be read are skipped.
 pub(super) fn scenarios() -> Vec<CompletionCandidate> {
     let files = scenario::find(&[PathBuf::from(SCENARIOS)]).unwrap_or_default();
     let read = files.iter().filter_map(|file| Scenario::read_each(file).ok());
     read.flatten().map(|scenario| offered(scenario.name, scenario.why)).collect()
 }
 
-/// Scenario files by their paths; and by the beginning of a scenario's name, which need not be its folder's.
+/// The paths that complete `typed`; also the scenario files in any folder under `scenarios` whose names begin with it.
 pub(super) fn scenario_files(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut paths = PathCompleter::any().complete(typed);
     let Some(beginning) = typed.to_str().filter(|typed| !typed.is_empty() && !typed.contains('/')) else { return paths };
@@ -44,7 +44,7 @@ pub(super) fn scenario_files(typed: &OsStr) -> Vec<CompletionCandidate> {
     paths
 }
 
-/// Keys of scenarios that many ask for; and for each kind of fault the swarm that has only this one.
+/// Scenario keys that many users set; and for each kind of fault the swarm that has only this one.
 pub(super) fn settings() -> Vec<CompletionCandidate> {
     let keys = [
         ("phases.safety=", "how long faults may begin"),

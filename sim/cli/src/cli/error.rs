@@ -1,33 +1,33 @@
-//! Why a verb has no result, and what the process then exits with.
+//! The error of a verb that has no result, and the exit code of the process.
 
 use ipam_reports::{exit, printable};
 use sim_config::Problems;
 use sim_harness::engine::{Error, HarnessBug};
 
-/// Why a verb has no result.
+/// The reason why a verb has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {
-    /// What the process exits with; see [`exit`].
+    /// The exit code of the process; see [`exit`].
     pub exit_code: u8,
-    /// What was wrong: a lower-case fragment with the value that was wrong. May have several lines.
+    /// The error, as a lower-case fragment with the wrong value. May have several lines.
     pub message: String,
-    /// What to do about it.
+    /// A next step that may solve the problem.
     pub hint: Option<String>,
 }
 
 impl CliError {
-    /// Wrong usage or bad input (2).
+    /// An error of wrong usage or bad input (2).
     pub fn usage(message: impl Into<String>) -> Self {
         Self { exit_code: exit::USAGE, message: message.into(), hint: None }
     }
 
-    /// A bug of the harness (70).
+    /// An error for a bug of the harness (70).
     pub fn harness(message: impl Into<String>) -> Self {
         Self { exit_code: exit::HARNESS, message: message.into(), hint: None }
     }
 
-    /// With a next step.
+    /// Adds a next step.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -46,7 +46,7 @@ impl From<Error> for CliError {
 }
 
 impl From<Problems> for CliError {
-    /// Bad input: everything that is wrong, a line each.
+    /// An error of bad input that lists every problem, one per line.
     fn from(problems: Problems) -> Self {
         let more = problems.has_more().then_some("(there are more; these are the first)".into());
         let lines = problems.iter().map(|problem| printable::text(&problem.to_string()).into_owned()).chain(more);

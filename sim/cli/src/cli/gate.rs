@@ -1,4 +1,4 @@
-//! `gate`, and what it and `merge` write for other programs.
+//! `gate`, and the files that it and `merge` write for other programs.
 
 use std::cell::RefCell;
 use std::fs::OpenOptions;
@@ -14,10 +14,10 @@ use super::interrupt::stop_on_signals;
 use super::text::{self, Paint};
 use super::{CliError, Console, LiveProgress, Verbs, print, tell_unwritten, watched, write_out};
 
-/// The file to which a job of GitHub Actions may add Markdown.
+/// The variable that names the file to which a job of GitHub Actions may add Markdown.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// Runs the gate, prints it and writes its files.
+/// Runs the gate, prints the result and writes its files.
 pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let progress = LiveProgress::default();
     if console.interrupts {
@@ -30,8 +30,8 @@ pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>
     Ok(write_outputs(&args.outputs, args.format, &report, code, console))
 }
 
-/// Writes what other programs read, and gives what the process exits with where the verdict is `code`. What is printed comes first, and
-/// each file is tried: a disk that says no must not cost the verdict.
+/// Writes the files for other programs, and returns the exit code of the process, given that of the verdict, `code`. The result is printed
+/// first, and each file is attempted: a failed write must not hide the verdict.
 pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateReport, code: u8, console: &mut Console<'_>) -> u8 {
     let mut refused = Vec::new();
     if let Some(file) = &outputs.junit {
@@ -47,7 +47,7 @@ pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateRepo
         let lines: String = annotations(report).into_iter().map(|line| line + "\n").collect();
         match format {
             Format::Text => refused.extend(write_out(console, &lines).err()),
-            // The runner listens to both streams, and one of them is for JSON alone.
+            // The runner reads both streams; with JSON, standard output is reserved for it.
             Format::Json => drop(console.err.write_all(lines.as_bytes())),
         }
         if let Some(file) = (console.env)(STEP_SUMMARY).filter(|file| !file.is_empty()) {
@@ -59,7 +59,7 @@ pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateRepo
     tell_unwritten(console, code, refused)
 }
 
-/// What `write` makes of the failure blocks of the cases, of which each tells a cause that is new to its file.
+/// The output of `write` for the failure blocks of the cases. Each cause is described once per file.
 fn told_once(write: impl FnOnce(Story<'_>) -> String) -> String {
     let told = RefCell::new(text::Told::default());
     write(&|case: &GateCase, verdict: Verdict| {
@@ -69,7 +69,7 @@ fn told_once(write: impl FnOnce(Story<'_>) -> String) -> String {
     })
 }
 
-/// Adds what runs that must hold reached to a ledger, which need not be there yet.
+/// Adds the coverage of runs that must hold to a ledger, which is created if it does not exist.
 fn add_to_ledger(file: &Path, report: &GateReport) -> Result<(), CliError> {
     let wrong = |what: String| CliError::usage(format!("cannot add to {}: {what}", file.display()));
     let mut ledger = match std::fs::read_to_string(file) {

@@ -1,4 +1,4 @@
-//! Signals that ask the process to end: Ctrl-C, what CI systems and batch systems send, a terminal that is closed.
+//! Signals that ask the process to end: Ctrl-C, the signals of CI and batch systems, and a closed terminal.
 
 use std::io::{self, Write};
 use std::thread;
@@ -11,10 +11,12 @@ use sim_harness::engine::output;
 
 use super::{CliError, LiveProgress};
 
-/// How soon after the first a further signal is one with it: `timeout` sends each signal to the process and to its group.
+/// The interval after the first signal within which another one counts as the same: `timeout` sends each signal to the process and to its
+/// group.
 const ONE_SIGNAL: Duration = Duration::from_millis(300);
 
-/// The first signal asks the sweep to end and print what it has; the second ends the process, and leaves files whole.
+/// Installs the signal handler. The first signal asks the sweep to end and print its results so far; the second ends the process, without
+/// truncating files.
 pub(super) fn stop_on_signals(progress: &LiveProgress) -> Result<(), CliError> {
     let wanted = [Some(SIGINT), Some(SIGTERM), (!is_ignored(SIGHUP)).then_some(SIGHUP)];
     let failed = |error: io::Error| CliError::harness(format!("failed to listen for signals: {error}"));
@@ -41,12 +43,12 @@ pub(super) fn stop_on_signals(progress: &LiveProgress) -> Result<(), CliError> {
     thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop).map_err(failed)
 }
 
-/// What a process exits with that a signal ended.
+/// The exit code of a process that a signal ended.
 fn exit_code(signal: i32) -> u8 {
     if signal == SIGINT { exit::INTERRUPTED } else { exit::TERMINATED }
 }
 
-/// Whether whoever started the process wants a signal to be ignored, as `nohup` does. Known on Linux; elsewhere none is.
+/// Whether the parent process set a signal to be ignored, as `nohup` does. Known on Linux; `false` elsewhere.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

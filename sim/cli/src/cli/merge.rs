@@ -1,4 +1,4 @@
-//! `merge`: the files of shards, read and joined.
+//! `merge`: reads and joins the result files of shards.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::args::MergeArgs;
 use super::gate::write_outputs;
 use super::{CliError, Console, print, say, tell_unwritten, text};
 
-/// Joins the files, prints the whole as its verb would have, and writes its files.
+/// Joins the files, prints the result in the form of its verb, and writes its files.
 pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let texts = args.results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let named = || args.results.iter().map(std::path::PathBuf::as_path).zip(&texts);
@@ -40,12 +40,12 @@ pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, C
     Ok(write_outputs(&args.outputs, args.format, &GateReport::from(report), code, console))
 }
 
-/// What the reader should know about a joined result.
+/// Notes for the reader of a joined result.
 fn notes(report: &RunReport) -> Vec<String> {
     if report.shards.is_some() {
         return GateReport::from(report.clone()).left_out_lines().into_iter().map(|left| format!("not in the result: {left}")).collect();
     }
-    // Results without a mark of their shard: only a hole between them can be seen.
+    // These results do not name their shard: only gaps between them can be detected.
     let holes = report.scenarios.iter().filter_map(|scenario| {
         let missing = missing_seeds(scenario);
         let first = missing.first()?;
@@ -61,7 +61,7 @@ fn mismatch(args: &MergeArgs, error: &MergeError) -> CliError {
     CliError::usage(format!("the results do not fit together: {}", error.explain(name)))
 }
 
-/// `-` is standard input.
+/// Reads a file, or standard input for `-`.
 fn read(file: &Path) -> Result<String, CliError> {
     let bytes = source::read(file).map_err(Problems::from)?;
     Ok(source::text(&source::name(file), &bytes).map_err(Problems::from)?.to_owned())
@@ -73,7 +73,7 @@ fn schema(file: &Path, text: &str) -> Result<Option<String>, CliError> {
 
 fn parse<T>(file: &Path, read: Result<T, ReadError>) -> Result<T, CliError> {
     read.map_err(|ReadError { line, column, reason }| {
-        // Where nothing is the reader has not come to a first column.
+        // For empty input the reader has not reached a first column.
         let position = if line == 0 { String::new() } else { format!(":{line}:{}", column.max(1)) };
         CliError::usage(format!("{}{position}: {reason}", file.display()))
             .hint(format!("merge takes files that `{0} run --format json` or `{0} gate --format json` has printed", program()))

@@ -1,7 +1,7 @@
 //! The command line: arguments in, records through, text or JSON out.
 //!
-//! Results go to standard output, progress and errors to standard error. What the verbs do is behind [`Verbs`]; only `merge`, `trace`
-//! and `completions` need no simulation and are not part of it. Each verb ends with an exit code of [`ipam_reports::exit`].
+//! Results go to standard output, progress and errors to standard error. The verbs are implemented behind [`Verbs`], except `merge`,
+//! `trace` and `completions`, which need no simulation. Each verb ends with an exit code of [`ipam_reports::exit`].
 
 pub mod args;
 mod complete;
@@ -52,8 +52,8 @@ pub fn main() -> ExitCode {
     process()
 }
 
-/// The process of a program that brings systems of its own: every verb of the command line, for them. `build` names the build: digests are
-/// comparable within one. In help and hints the program has the name of its file.
+/// Runs the process of a program that adds its own systems, with every verb of the command line. `build` identifies the build: digests are
+/// comparable within one. Help and hints show the name of the program's file.
 pub fn main_with(systems: &[&'static dyn System], build: &'static str) -> ExitCode {
     sim_harness::system::install(systems, build);
     let file = std::env::args_os().next().map(PathBuf::from);
@@ -64,7 +64,7 @@ pub fn main_with(systems: &[&'static dyn System], build: &'static str) -> ExitCo
 }
 
 fn process() -> ExitCode {
-    // A shell that completes a line calls the program with the line, and goes by what it prints.
+    // To complete a line, a shell calls the program with that line and reads its output.
     CompleteEnv::with_factory(args::command).bin(program()).complete();
     let color = color_wanted(std::env::args_os());
     let (stdout, stderr) = (io::stdout(), io::stderr());
@@ -79,13 +79,13 @@ fn process() -> ExitCode {
         interrupts: true,
         env: &|name| std::env::var(name).ok(),
         out: &mut stdout.lock(),
-        // Not locked: the bar and the interrupt handler write to it as well.
+        // Not locked: the progress bar and the signal handler write to it as well.
         err: &mut io::stderr(),
     };
     ExitCode::from(dispatch(std::env::args_os(), &Simulator, &mut console))
 }
 
-/// What `--color` says, before the command line is read as a whole: errors of that have colours, too.
+/// The value of `--color`, found before the command line is parsed, because parse errors have colours, too.
 fn color_wanted(args: impl Iterator<Item = OsString>) -> ColorChoice {
     let args: Vec<String> = args.take_while(|arg| arg != "--").map(|arg| arg.to_string_lossy().into_owned()).collect();
     let of = |(position, arg): (usize, &String)| match arg.strip_prefix("--color")? {
@@ -96,30 +96,30 @@ fn color_wanted(args: impl Iterator<Item = OsString>) -> ColorChoice {
     said.and_then(|said| said.parse().ok()).unwrap_or(ColorChoice::Auto)
 }
 
-/// The streams that a command line writes to, and what it has to know of terminals, signals and the environment.
+/// The streams that a command line writes to, and the properties of its terminal, signals and environment.
 pub struct Console<'a> {
     /// Standard output: results and nothing else, so that they can be piped.
     pub out: &'a mut dyn Write,
     /// Standard error: errors and notes. A progress bar does not go through it, see [`Console::progress_bar`].
     pub err: &'a mut dyn Write,
-    /// Whether results are coloured, as `--color`, their stream and the environment have it.
+    /// Colour of results, determined by `--color`, their stream and the environment.
     pub paint_out: Paint,
-    /// Colour of errors and notes.
+    /// Colour of errors and notes, like [`Console::paint_out`].
     pub paint_err: Paint,
-    /// How many columns results may have: those of the terminal that shows them; `None` = as many as they need.
+    /// The width of results, in columns: that of the terminal that shows them; `None` = unlimited.
     pub width: Option<usize>,
-    /// How many columns errors and notes may have.
+    /// The width of errors and notes, in columns; `None` = unlimited.
     pub width_err: Option<usize>,
-    /// Draw a progress bar on the process's standard error.
+    /// Whether to draw a progress bar on the process's standard error.
     pub progress_bar: bool,
-    /// Let Ctrl-C and the signals of batch systems stop a sweep.
+    /// Whether Ctrl-C and the signals of batch systems stop a sweep.
     pub interrupts: bool,
-    /// Variables of the environment that say which part of a job this is.
+    /// Looks up the environment variables that tell which part of a job this is.
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl<'a> Console<'a> {
-    /// One that is no terminal and part of no job: without colours, limits of width, a progress bar, signals and variables.
+    /// A console that is no terminal and part of no job: without colours, width limits, a progress bar, signals and variables.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         Self {
             out,
@@ -135,7 +135,7 @@ impl<'a> Console<'a> {
     }
 }
 
-/// Runs one command line, the program's name first, and gives the exit code. A panic is a bug of the harness.
+/// Runs one command line, whose first word is the program's name, and returns the exit code. A panic is a bug of the harness.
 pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, console: &mut Console<'_>) -> u8 {
     let mut cli = match Cli::read(args) {
         Ok(cli) => cli,
@@ -167,23 +167,23 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, con
     }
 }
 
-/// Prints why there is no result, and gives the exit code.
+/// Prints the error, and returns its exit code.
 fn explain_error(CliError { exit_code, message, hint }: &CliError, console: &mut Console<'_>) -> u8 {
     let hint = hint.iter().map(|hint| format!("  {}\n", printable::lines(hint))).collect::<String>();
     say(console, &format!("{} {}\n{hint}", console.paint_err.bad("error:"), printable::lines(message)));
     *exit_code
 }
 
-/// Writes to standard error. If it is gone there is nobody left to tell.
+/// Writes to standard error, and ignores a closed stream.
 fn say(console: &mut Console<'_>, text: &str) {
     let text = printable::console(text, console.paint_err.is_on());
     let _ = console.err.write_all(text::fit(&text, console.width_err).as_bytes());
 }
 
-/// Finds out which part of its work a verb is to do.
+/// Determines the part of its work that a verb does.
 fn choose_part(verb: &mut Verb, console: &mut Console<'_>) -> Result<(), CliError> {
     let (choice, part) = match verb {
-        // One seed is not cut.
+        // A single seed is not divided into shards.
         Verb::Run(RunArgs { seed: None, shard, part, .. }) | Verb::Gate(GateArgs { shard, part, .. }) => (shard, part),
         _ => return Ok(()),
     };
@@ -195,7 +195,7 @@ fn choose_part(verb: &mut Verb, console: &mut Console<'_>) -> Result<(), CliErro
     Ok(())
 }
 
-/// Prints what clap says: help and version are results, everything else is an error.
+/// Prints clap's message: help and version are results, everything else is an error.
 fn explain_usage(error: &clap::Error, console: &mut Console<'_>) -> u8 {
     let text = |paint: Paint| if paint.is_on() { error.render().ansi().to_string() } else { error.render().to_string() };
     if error.use_stderr() {
@@ -212,7 +212,7 @@ fn panic_message(cause: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| cause.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// Writes a result. A reader that went away (`| head`) is not an error: the exit code is still the verdict.
+/// Writes a result. A reader that closed the pipe (`| head`) is not an error: the exit code is still that of the verdict.
 fn write_out(console: &mut Console<'_>, text: &str) -> Result<ControlFlow<()>, CliError> {
     match console.out.write_all(text.as_bytes()).and_then(|()| console.out.flush()) {
         Ok(()) => Ok(ControlFlow::Continue(())),
@@ -221,7 +221,7 @@ fn write_out(console: &mut Console<'_>, text: &str) -> Result<ControlFlow<()>, C
     }
 }
 
-/// Prints a record in the format that was asked for. What came from outside is made fit to be shown: see [`printable`].
+/// Prints a record in the requested format. External text is made safe to display: see [`printable`].
 fn print<T: Serialize + DeserializeOwned + Clone>(
     console: &mut Console<'_>,
     format: Format,
@@ -234,8 +234,8 @@ fn print<T: Serialize + DeserializeOwned + Clone>(
     }
 }
 
-/// The same for a record that the program has made of numbers, with names that it has checked, and for one whose text makes the names that
-/// it has fit to be shown. Where it cannot be written, it is told to people on standard error: a disk that is full must not hide a verdict.
+/// Like `print`, for a record of numbers and of names that the program has checked, and for one whose text function makes its names safe to
+/// display. If the result cannot be written, its text goes to standard error: a full disk must not hide a verdict.
 fn print_made<T: Serialize>(
     console: &mut Console<'_>,
     format: Format,
@@ -258,8 +258,8 @@ fn print_made<T: Serialize>(
     })
 }
 
-/// Prints the report of a sweep, and gives what the process exits with: by its verdict, by the signal that ended it, and by what could not
-/// be written. `report` gives these two of the record.
+/// Prints the report of a sweep, and returns the exit code of the process, which depends on the verdict, on the signal that ended the
+/// sweep, and on failed writes. `report` returns the exit code and the failed writes of the record.
 fn conclude<T>(
     console: &mut Console<'_>,
     format: Format,
@@ -279,7 +279,7 @@ fn conclude<T>(
     tell_unwritten(console, code, unwritten.into_iter().map(CliError::usage).chain(printed.err()))
 }
 
-/// Tells what could not be written, and gives what the process exits with where the verdict is `code`.
+/// Reports failed writes, and returns the exit code of the process, given that of the verdict, `code`.
 fn tell_unwritten(console: &mut Console<'_>, code: u8, errors: impl IntoIterator<Item = CliError>) -> u8 {
     errors
         .into_iter()
@@ -296,7 +296,7 @@ fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u
     Ok(conclude_sweep(args.format, &progress, report, console))
 }
 
-/// Prints the report of runs, and gives what the process exits with.
+/// Prints the report of runs, and returns the exit code of the process.
 fn conclude_sweep(format: Format, progress: &LiveProgress, report: RunReport, console: &mut Console<'_>) -> u8 {
     conclude(
         console,
@@ -317,7 +317,7 @@ fn hunt(args: &HuntArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result
     Ok(conclude_sweep(args.format, &progress, report, console))
 }
 
-/// Does `work` on a thread of its own, while this one draws the bar.
+/// Does `work` on another thread, while this one draws the progress bar.
 fn watched<T: Send>(
     progress: &LiveProgress,
     console: &Console<'_>,
@@ -326,7 +326,7 @@ fn watched<T: Send>(
     thread::scope(|scope| {
         let (running, done) = mpsc::channel::<()>();
         let sweep = move || {
-            // Dropped at the end, also by a panic, which ends the drawing.
+            // Dropped at the end, also by a panic, which stops the drawing.
             let _running = running;
             work(progress)
         };

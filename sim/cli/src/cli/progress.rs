@@ -1,7 +1,7 @@
-//! How far a sweep is, and whether it should stop.
+//! The progress of a sweep, and the request to stop it.
 //!
-//! Each worker counts in a cache line of its own; the main thread adds the counters up when it draws. The only thing that
-//! workers share is the stop flag, which nobody writes while a sweep runs on.
+//! Each worker counts in its own cache line; the main thread adds up the counters when it draws. The workers share only the stop flag,
+//! which is not written while a sweep runs normally.
 //!
 //! ```text
 //! worker 1 ──► WorkerCounter ─┐
@@ -19,19 +19,19 @@ use ipam_reports::{exit, human};
 use parking_lot::Mutex;
 use sim_harness::engine::progress::{Progress, Unit, WorkerCounter};
 
-/// The progress of the verb that runs: shared between the main thread, which draws and the one that hears signals, and the workers.
+/// The progress of the running verb: shared by the main thread, which draws it, the thread that receives signals, and the workers.
 #[derive(Debug, Default)]
 pub struct LiveProgress {
     stop: StopHandle,
     stage: Mutex<Stage>,
 }
 
-/// Asks a sweep to stop. Holds what the process exits with then; [`exit::HELD`] while nobody asked.
+/// A request to stop a sweep. Holds the exit code that the process then has; [`exit::HELD`] before any request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StopHandle(Arc<AtomicU8>);
 
 impl StopHandle {
-    /// Asks to stop and to exit with `code`. Whether this is the first time.
+    /// Requests to stop and to exit with `code`. Returns whether this is the first request.
     pub(super) fn ask(&self, code: u8) -> bool {
         self.0.compare_exchange(exit::HELD, code, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -41,13 +41,13 @@ impl StopHandle {
     }
 }
 
-/// The scenario that runs now, or the claim whose plan is shrunk.
+/// The scenario that is running, or the claim whose plan is being shrunk.
 #[derive(Clone, Debug, Default)]
 struct Stage {
     number: u64,
     name: String,
     unit: Unit,
-    /// What there is to say besides.
+    /// An additional message.
     said: String,
     total: Option<u64>,
     counters: Vec<Arc<WorkerCounter>>,
@@ -72,17 +72,17 @@ impl Progress for LiveProgress {
 }
 
 impl LiveProgress {
-    /// Asks the workers to end.
+    /// Asks the workers to stop.
     pub fn stop(&self) {
         self.stop.ask(exit::INTERRUPTED);
     }
 
-    /// What is behind [`LiveProgress::stop`], for whoever hears signals.
+    /// The handle behind [`LiveProgress::stop`], for the signal handler.
     pub(super) fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// What the process exits with: `code`, or if that says that the sweep was stopped, what says by which signal.
+    /// The exit code of the process: `code`, or the code for the signal if `code` says that the sweep was stopped.
     pub(super) fn ending(&self, code: u8) -> u8 {
         if exit::is_interruption(code) && self.stop_requested() { self.stop.code() } else { code }
     }
@@ -92,15 +92,15 @@ impl LiveProgress {
     }
 }
 
-/// The sums over the workers: runs done, runs that failed.
+/// Sums over the workers: finished runs, failed runs.
 fn sums(counters: &[Arc<WorkerCounter>]) -> (u64, u64) {
     counters.iter().fold((0, 0), |(done, failed), counter| (done + counter.done(), failed + counter.failed()))
 }
 
-/// How often the bar is drawn.
+/// The interval between two drawings of the bar.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Draws a bar on standard error until the sender's side of `done` is dropped.
+/// Draws a bar on standard error until the sender of `done` is dropped.
 pub(super) fn draw_until(done: &Receiver<()>, progress: &LiveProgress, color: bool) {
     let mut bar = ProgressBar::hidden();
     let mut stage_drawn = 0;

@@ -1,4 +1,4 @@
-//! Which part of the work this process does: what `--shard` says, and what the environment of the job adds.
+//! The part of the work that this process does, by `--shard` and the environment of the job.
 //!
 //! | given | part |
 //! |---|---|
@@ -8,19 +8,19 @@
 
 use super::args::{Shard, ShardChoice};
 
-/// Looks up a variable of the environment.
+/// Looks up an environment variable.
 pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What it comes to.
+/// The part that was chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// The shard that this process does; `None` = it does everything.
+    /// The shard of this process; `None` = it does everything.
     pub(super) part: Option<Shard>,
-    /// What the user should know, because no flag said it.
+    /// A note for the user about the choice, because no flag stated it.
     pub(super) note: Option<String>,
 }
 
-/// Chooses the part. An error is a sentence about a variable that makes no sense.
+/// Chooses the part. An error is a sentence about an invalid variable.
 pub(super) fn choose(choice: Option<ShardChoice>, env: Env<'_>) -> Result<Chosen, String> {
     let noted = |part: Shard, source: &str| {
         let note = format!("this is shard {}/{}, says {source}", part.index, part.total);
@@ -42,7 +42,7 @@ pub(super) fn choose(choice: Option<ShardChoice>, env: Env<'_>) -> Result<Chosen
     }
 }
 
-/// Which shard the environment says this is, counted from 1, and who says so.
+/// The number of this shard according to the environment, counted from 1, and the variable that states it.
 fn index(env: Env<'_>) -> Result<Option<(u64, &'static str)>, String> {
     if let Some(index) = number(env, "CI_NODE_INDEX")? {
         return Ok(Some((index, "CI_NODE_INDEX")));
@@ -58,7 +58,7 @@ fn index(env: Env<'_>) -> Result<Option<(u64, &'static str)>, String> {
     }
 }
 
-/// A variable that holds a number; one that is empty counts as not set.
+/// Reads a variable that holds a number; an empty one counts as unset.
 fn number(env: Env<'_>, name: &str) -> Result<Option<u64>, String> {
     match env(name).filter(|text| !text.is_empty()) {
         Some(text) => text.parse().map(Some).map_err(|_| format!("{name} is `{text}`, expected a number")),
@@ -73,7 +73,7 @@ fn within(index: u64, total: u32, source: &str) -> Result<Shard, String> {
     }
 }
 
-/// A job of many that does everything in each of them is seldom meant.
+/// A note if this is one of many jobs, each of which would do everything: this is seldom intended.
 fn unused(env: Env<'_>) -> Option<String> {
     let name = ["JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"].into_iter().find(|name| env(name).is_some_and(|text| !text.is_empty()))?;
     Some(format!("{name} is set, but not how many shards there are: everything runs here; give the number with --shard /N"))
@@ -83,7 +83,7 @@ fn unused(env: Env<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What flag and variables come to: `K/N`, `all`, or the error.
+    /// The result for a flag and variables: `K/N`, `all`, or the error.
     fn chosen(flag: &str, variables: &str) -> (String, String) {
         let choice = (!flag.is_empty()).then(|| flag.parse().unwrap());
         let env = |name: &str| {

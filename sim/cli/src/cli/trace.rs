@@ -1,4 +1,4 @@
-//! `trace`: what a cluster did, as the CSV that a scenario takes for a trace.
+//! `trace`: the events of a cluster, as the CSV that a scenario accepts as a trace.
 
 use ipam_reports::{exit, printable};
 use sim_spiderpool::workload::trace::{from_audit, from_pods};
@@ -7,7 +7,7 @@ use super::args::{TraceArgs, TraceOf};
 use super::verbs::write_named;
 use super::{CliError, Console, say, write_out};
 
-/// Reads what there is, writes the trace, and says what it cannot say.
+/// Reads the input, writes the trace, and reports what the trace cannot contain.
 pub(super) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let (files, lives) = match &args.of {
         TraceOf::FromPods(files) => (files, from_pods(&files.files)?),

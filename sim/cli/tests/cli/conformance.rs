@@ -1,4 +1,4 @@
-//! The simulated API server against what a real one was recorded to answer.
+//! Compares the simulated API server with the recorded answers of a real one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,7 +60,7 @@ const CASES: &str = r#"{"theme": "mine", "cases": [{"id": "my-own", "why": "A ca
     {"path": "${cm}/none"}
 ]}]}"#;
 
-/// A folder outside the repository that holds only cases: none of the defaults is there.
+/// A folder outside the repository that holds only cases: none of the default files exists there.
 fn away(shared: &str) -> Folder {
     let folder = Folder::new("away");
     std::fs::create_dir(folder.0.join("cases")).unwrap();
@@ -69,14 +69,14 @@ fn away(shared: &str) -> Folder {
     folder
 }
 
-/// Runs in a folder, and gives exit code, standard output and standard error.
+/// Runs in a folder, and returns exit code, standard output and standard error.
 fn ran_in(folder: &Folder, line: &str) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ipam-sim"));
     let output = command.current_dir(&folder.0).env("NO_COLOR", "1").args(line.split_whitespace()).output().unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The statuses that a file holds for the case of [`away`].
+/// The statuses in a file for the case of [`away`].
 fn statuses(folder: &Folder, file: &str) -> Vec<String> {
     let recording = Recording::read(Path::new(file), &folder.text(file)).unwrap();
     let Some(Record { outcome: Outcome::Steps(steps), .. }) = recording.get("my-own") else { panic!("{recording:?}") };

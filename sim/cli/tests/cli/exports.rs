@@ -1,4 +1,5 @@
-//! What `replay` writes for other programs, read by a reader that knows only the format: the history in JSON, the trace, the operations.
+//! The files that `replay` writes for other programs, read by code that knows only the format: the history in JSON, the trace, the
+//! operations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A run with faults, lost answers and several clients, for each system; and a seed of each.
+/// For each system, a run with faults, lost answers and several clients; and a seed of each.
 const RUNS: [(&str, &str); 3] = [("smoke/counter-faults.toml", "3"), ("smoke/byom-two.toml", "1"), ("smoke/spiderpool-calm.toml", "0")];
 
 struct Exported {
@@ -153,7 +154,7 @@ fn operations_are_invoked_and_end_once_and_a_process_does_one_at_a_time() {
         }
         assert!(busy.is_empty(), "{file}: {} operations never end", busy.len());
         assert!(completed > 0 && completed == list(&replay["history"], "operations").len(), "{file}");
-        // The same in the other form: a map on each line, with nothing left open.
+        // The other form has the same content: a map on each line, with nothing left open.
         assert_eq!(edn.lines().count(), entries.len());
         for (line, entry) in edn.lines().zip(entries) {
             let words = [
@@ -166,7 +167,8 @@ fn operations_are_invoked_and_end_once_and_a_process_does_one_at_a_time() {
     }
 }
 
-/// An increment that is acknowledged gives a number that no other one gave, unless one was lost: what an outside checker would look for.
+/// An acknowledged increment returns a number that no other one returned, unless an increment was lost: an outside checker would look for
+/// that.
 #[test]
 fn a_checker_that_knows_only_the_history_finds_a_lost_increment() {
     let doubled = |more: &[&str]| {
@@ -209,7 +211,7 @@ fn a_kept_plan_says_where_it_comes_from() {
     assert_eq!(smaller.shrunk_from, Some(format!("{plans}/counter-faults-2.toml")));
     assert_eq!(smaller.replay, format!("ipam-sim replay {plans}/counter-faults-2-min.toml --trace"));
 
-    // A plan of before says nothing of it, and is read and replayed as it was.
+    // An older plan has no provenance, and is read and replayed as before.
     let mut older = whole.clone();
     older.recorded.as_mut().unwrap().provenance = None;
     let (file, page) = (out.path().join("older.toml"), out.path().join("story.html"));
@@ -236,7 +238,7 @@ fn a_plan_of_a_profile_names_the_profile_and_what_differs() {
         let plan = sim_harness::plan::Plan::read(&out.path().join("counter-calm-0.toml")).unwrap();
         (plan.deviations.len(), plan.recorded.unwrap().provenance.unwrap())
     };
-    // Nothing upstream does breaks the counter: what does comes on top.
+    // No deviation of upstream breaks the counter: one that does is added.
     let besides = ["--mutation", "counter-decides-once"];
     let (all, provenance) = run(&besides);
     assert!(all > 50, "{all} mutations are on");
@@ -272,7 +274,7 @@ fn each_output_has_a_file_of_its_own() {
         "error: --trace prints text, and --format json prints JSON: both cannot be on standard output"
     );
     assert!(std::fs::read_dir(out.path()).unwrap().next().is_none(), "nothing is half-done");
-    // Where a folder is missing the run is told all the same.
+    // If a folder is missing, the run is reported nevertheless.
     let mut command = Command::new(env!("CARGO_BIN_EXE_ipam-sim"));
     let output = command.current_dir(&root).args(["replay", plan, "--seed", "0", "--jepsen", &away]).output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! The gate as CI meets it, on scenarios of a few seeds.
+//! The gate as in CI, on scenarios of a few seeds.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,10 +7,10 @@ use ipam_reports::gate::Part;
 use ipam_reports::{GateReport, RunReport, Seconds, Verdict};
 use testkit::Folder;
 
-/// A folder with scenarios of its own. Commands run in it.
+/// A folder with its own scenarios. Commands run in it.
 struct Site(Folder);
 
-/// Clients that increment a counter.
+/// A scenario of clients that increment a counter.
 fn scenario(name: &str, more: &str) -> String {
     format!(
         "name = \"{name}\"\nwhy = \"a test\"\nseeds = 6\n{more}\n[phases]\nsafety = \"5s\"\nliveness = \"20s\"\n\
@@ -38,7 +38,7 @@ impl Site {
         self.0.text(path)
     }
 
-    /// Runs a command line; gives exit code, standard output and standard error.
+    /// Runs a command line; returns exit code, standard output and standard error.
     fn run(&self, line: &str) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ipam-sim"));
         for name in ["CI_NODE_INDEX", "CI_NODE_TOTAL", "GITHUB_STEP_SUMMARY"] {
@@ -93,7 +93,7 @@ fn a_deviation_shuts_the_gate_and_the_replay_command_gives_the_digest() {
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
     let marks: Vec<_> = out.lines().filter(|line| line.starts_with("::error file=scenarios/")).collect();
     assert!(marks.len() == 1 && marks[0].contains("The same cause: chaos crashes, control decides-once"), "one cause: {marks:?}");
-    // The command in the block, in the XML and on the page is one and the same, and it gives what was seen.
+    // The command in the block, in the XML and on the page is the same, and it reproduces the failure.
     let replay = out.lines().find_map(|line| line.strip_prefix("replay  ipam-sim ")).unwrap();
     assert!(site.read("out/gate.xml").contains(replay) && site.read("out/gate.md").contains(replay));
     let block = out.split("replay  ").next().unwrap();
@@ -106,7 +106,7 @@ fn a_deviation_shuts_the_gate_and_the_replay_command_gives_the_digest() {
 #[test]
 fn a_gate_whose_claims_notice_nothing_stays_shut() {
     let site = Site::new("blind");
-    // What is left to judge has nothing to do with what the mutation breaks.
+    // The remaining claims have nothing to do with what the mutation breaks.
     for file in ["smoke/calm", "chaos/crashes"] {
         let text = site.read(&format!("scenarios/{file}.toml"));
         site.write(&format!("scenarios/{file}.toml"), &text.replace("no-increment-is-lost", "revisions-only-grow"));
@@ -120,7 +120,7 @@ fn a_gate_whose_claims_notice_nothing_stays_shut() {
     assert_eq!((score(&shard), shard.exit_code), (Some(Verdict::Open), 0), "a shard knows only its own");
 }
 
-/// Everything but real time.
+/// The report without real time.
 fn timeless(mut report: GateReport) -> GateReport {
     (report.wall, report.budget) = (Seconds::ZERO, Seconds::ZERO);
     report.cases.iter_mut().for_each(|case| case.result.wall = Seconds::ZERO);
@@ -146,7 +146,7 @@ fn two_shards_merged_equal_the_gate_on_one_machine() {
 #[test]
 fn vacuity_is_judged_for_the_whole_sweep() {
     let site = Site::new("vacuous");
-    // In some seeds clients conflict, in others they do not: the shards must not be blamed for their own.
+    // Clients conflict in some seeds only: a shard must not be blamed for seeds without conflicts.
     let rare = scenario("calm", "").replace("think = \"1ms..20ms\"", "think = \"800ms..1s\"");
     site.write("scenarios/smoke/calm.toml", &rare);
     let line = "run scenarios/smoke --seeds 12 --format json";
@@ -166,7 +166,7 @@ fn vacuity_is_judged_for_the_whole_sweep() {
     let mut merged = RunReport::from_json(&merged).unwrap();
     merged.scenarios[0].wall = whole.scenarios[0].wall;
     assert_eq!((merged_code, &merged), (code, &whole));
-    // A single client has nobody to conflict with: now the whole is vacuous, and only the whole.
+    // A single client never conflicts: now the whole is vacuous, and only the whole.
     for index in [1, 2] {
         let (code, out, _) = site.run(&format!("{line} --set workload.clients=1 --shard {index}/2"));
         assert_eq!(code, 0);

@@ -1,4 +1,4 @@
-//! A hunt finds what it is guided to, keeps what it has seen, and says what is wrong with what it is given.
+//! A hunt finds what it is guided to, keeps what it has seen, and reports errors in its input.
 
 use crate::{Folder, json, run};
 
@@ -23,7 +23,7 @@ fn a_planted_mistake_is_hunted_down_and_its_plan_replays() {
     let (code, replayed) = json(&["replay", plan, "--format", "json"]);
     assert_eq!((code, &replayed["digest"]), (1, &failure["digest"]), "{replayed}");
     assert!(failure["shrunk"]["plan"].as_str().unwrap().ends_with("-min.toml"), "{failure}");
-    // Text says the same, and `merge` has no use for it.
+    // The text has the same content, and `merge` refuses the result.
     let (_, told, _) = run(&[&args[..], &["--no-shrink"]].concat());
     assert!(told.contains(&format!("found   {} first in run {}", find["claim"].as_str().unwrap(), find["run"])), "{told}");
     assert!(told.contains("curve   ") && told.contains("never   point byom/"), "{told}");
@@ -33,9 +33,9 @@ fn a_planted_mistake_is_hunted_down_and_its_plan_replays() {
     assert!(code == 2 && err.contains("is a hunt of byom-small"), "{err}");
 }
 
-/// Of ten first seeds this is one for which guidance makes the difference: `docs/hunt.md` says how little that is on average. The runs are
-/// the same on every machine, but others after a change of what plans are drawn or do. Then another seed shows it again: what is asked is
-/// that what runs cover leads somewhere, not how often.
+/// Of the first ten seeds this is one for which guidance makes the difference: `docs/hunt.md` shows how little that is on average. The runs
+/// are the same on every machine, but differ after a change to the drawing or the behaviour of plans. Then another seed shows it again: the
+/// test asserts that coverage leads somewhere, not how often.
 #[test]
 fn guidance_leads_to_what_is_missed_without_it() {
     let folder = Folder::new("hunt-guided");

@@ -1,4 +1,4 @@
-//! The program as its users meet it: verdicts, exit codes, replays, exports, the gate, signals, and what it says of bad input.
+//! The program as its users meet it: verdicts, exit codes, replays, exports, the gate, signals, and its messages about bad input.
 
 #[path = "../support/in_process.rs"]
 mod in_process;
@@ -28,7 +28,7 @@ fn ipam_sim(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .env("NO_COLOR", "1")
-        // In one of several parallel jobs they would choose a part of the seeds.
+        // In one of several parallel jobs, these variables would select a part of the seeds.
         .env_remove("CI_NODE_INDEX")
         .env_remove("CI_NODE_TOTAL")
         .args(args)
@@ -40,7 +40,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs, and gives exit code, standard output and standard error.
+/// Runs a command, and returns exit code, standard output and standard error.
 fn run(args: &[&str]) -> (i32, String, String) {
     let output = ipam_sim(args);
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
@@ -61,7 +61,7 @@ increments = 3
 always = ["no-increment-is-lost"]
 "#;
 
-/// What the JSON on standard output says.
+/// Runs a command, and returns its exit code and the JSON on standard output.
 fn json(args: &[&str]) -> (i32, serde_json::Value) {
     let (code, out, err) = run(args);
     (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}")))

@@ -1,4 +1,4 @@
-//! `run --exhaustive`: going on after a cut, and what each kind of disturbance finds.
+//! `run --exhaustive`: continuation after a cut, and the findings of each kind of disturbance.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, SMALL, json, run};
 
-/// A search that is cut off again and again, and goes on each time, comes to what one in one go does.
+/// A search that is cut off several times, and continued each time, gives the same result as one without a cut.
 #[test]
 fn a_search_that_is_cut_off_goes_on_and_comes_to_the_same() {
     let folder = Folder::new("placements-resumed");
@@ -16,7 +16,7 @@ fn a_search_that_is_cut_off_goes_on_and_comes_to_the_same() {
         let args = ["run", &file, "--exhaustive", "1", "--seed", "3", "--jobs", "2", "--format", "json", "--out", &out];
         json(&[&args[..], more].concat())
     };
-    // Some fail: what is told of them must survive the cut, too.
+    // Some placements fail: their findings must survive the cut, too.
     let mutation = ["--mutation", "counter-decides-once", "--no-shrink"];
     let (code, mut whole) = search("whole", &mutation);
     assert_eq!(code, 1, "{whole}");
@@ -37,7 +37,7 @@ fn a_search_that_is_cut_off_goes_on_and_comes_to_the_same() {
     let same = |report: &Value| report.to_string().replace("/cut/", "/whole/");
     assert_eq!(same(&report), same(&whole));
 
-    // What was begun for other runs is not gone on with.
+    // A search that was begun for other runs is not continued.
     search("cut", &[&mutation[..], &["--budget", "1ms"]].concat());
     let out = folder.0.join("cut").display().to_string();
     let (code, _, err) = run(&["run", &file, "--exhaustive", "2", "--seed", "3", "--out", &out, "--force", "--resume"]);
@@ -46,7 +46,7 @@ fn a_search_that_is_cut_off_goes_on_and_comes_to_the_same() {
     assert!(code == 2 && err.contains("--out"), "{err}");
 }
 
-/// How many placements of one disturbance violate a claim, by what it does.
+/// The number of placements of one disturbance that violate a claim, by its effect.
 fn violated(folder: &Folder, scenario: &str, mutation: &str, part: &[&str]) -> BTreeMap<String, u64> {
     let file = folder.file(&format!("{mutation}.toml"), scenario);
     let out = folder.0.join(mutation).display().to_string();
@@ -54,7 +54,7 @@ fn violated(folder: &Folder, scenario: &str, mutation: &str, part: &[&str]) -> B
         let args = ["run", &file, "--exhaustive", "1", "--seeds", "1", "--format", "json", "--no-shrink", "--out", &out];
         json(&[&args[..], part, more].concat())
     };
-    // Of a part, which is one for its size, only the mutated runs.
+    // If only a part is run, because the whole is too large, the mutated runs suffice.
     if part.is_empty() {
         let (code, report) = search(&[]);
         assert_eq!(code, 0, "without the mutation all must hold: {report}");
@@ -70,7 +70,7 @@ fn violated(folder: &Folder, scenario: &str, mutation: &str, part: &[&str]) -> B
     counts.filter(|(_, violated)| *violated > 0).collect()
 }
 
-/// A pod is replaced under its name, and the agent decides by what its cache shows.
+/// A pod is replaced by one with the same name, and the agent decides by its cache.
 const REPLACED: &str = r#"
 name = "replaced"
 why = "a test"
@@ -116,7 +116,7 @@ fn only_a_change_that_comes_late_shows_that_an_agent_trusts_its_cache() {
     assert_eq!(violated.keys().collect::<Vec<_>>(), ["change-late"], "{violated:?}");
 }
 
-/// Pods go whose node is down, and one of two replicas traces them until their grace is over.
+/// Pods terminate on a node that is down, and one of two replicas traces them until their grace is over.
 const TRACED: &str = r#"
 name = "traced"
 why = "a test"
@@ -161,7 +161,7 @@ always = ["ex-leaders-stop"]
 #[test]
 fn only_who_stands_still_is_cut_off_or_loses_its_lease_at_a_request_shows_that_it_goes_on_without_it() {
     let folder = Folder::new("placements-leaders");
-    // A part of the placements suffices: many requests of the leader will do.
+    // A part of the placements suffices: many requests of the leader have the effect.
     let violated = violated(&folder, TRACED, "ex-leader-goes-on", &["--shard", "3/9"]);
     let kinds = ["cut-after", "cut-before", "lease-taken", "pause-after", "pause-before"];
     assert!(violated.keys().all(|effect| kinds.contains(&effect.as_str())), "{violated:?}");

@@ -1,4 +1,4 @@
-//! What is said of input that is wrong.
+//! The messages about wrong input.
 
 use crate::{Folder, SMALL, json, run};
 
@@ -106,7 +106,7 @@ fn a_trace_that_no_run_sees_is_refused_and_what_is_left_out_is_told() {
     let (_, report) = json(&["run", capacity, "--seeds", "1", "--format", "json", "--set", &some]);
     assert_eq!(report["scenarios"][0]["left_out"].as_array().map(Vec::len), Some(1));
 
-    // Nobody asks: there is nothing of which to find the size.
+    // No pod asks for an address: there is no size to find.
     let pending = set("pending.csv", "a,10,,\n");
     let out_dir = folder.0.join("report").display().to_string();
     let hour = "scenarios/capacity/trace-hour.toml";
@@ -230,7 +230,7 @@ fn bad_manifests_and_paths_are_refused() {
         assert_eq!(code, 2, "{name}: {out}{err}");
         assert!(err.contains(expected) && err.contains(name), "{name}: {err}");
     }
-    // A dump of a real cluster holds more than the simulated one serves.
+    // A dump of a real cluster holds types that the simulated one does not serve.
     let foreign = folder.file("foreign.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n");
     let (code, out, _) = run(&["check", &foreign]);
     assert!(code == 0 && out.contains("does not serve Secret"), "{out}");

@@ -65,7 +65,7 @@ fn a_replay_follows_one_thing_and_draws_a_page() {
     for expected in ["client-0", "apiserver-1", "no-increment-is-lost", "counter-never-goes-back", "configmap/default/counter"] {
         assert!(html.contains(expected), "{expected}");
     }
-    // Up to a point in time, both know only what was before it.
+    // Up to a point in time, both contain only earlier events.
     let (_, early, _) = followed(&["--follow", "object:configmap/default/counter", "--html", &page, "--until", "20ms"]);
     assert!(early.contains("commits") && early.lines().count() < out.lines().count(), "{early}");
     assert!(std::fs::read_to_string(&page).unwrap().len() < html.len());

@@ -1,4 +1,4 @@
-//! Failures are made smaller, and what is left is a plan.
+//! Failures are shrunk, and the result is a plan.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn the_first_failure_of_each_claim_is_shrunk_and_its_plan_replays() {
         }
         claims.push(&failure["claim"]);
         if failure["shrunk"].is_null() {
-            // It has the cause of another claim, whose plan ends before this one breaks.
+            // It has the cause of another claim, whose plan ends before this one is violated.
             assert_eq!(failure["cause"], failures[0]["cause"]);
             continue;
         }
@@ -37,10 +37,10 @@ fn the_first_failure_of_each_claim_is_shrunk_and_its_plan_replays() {
     let findings = report["scenarios"][0]["findings"].as_array().unwrap();
     assert!(findings.len() == 1 && findings[0]["claims"].as_array().unwrap().len() == 2, "of one cause: {findings:?}");
     assert!(failures[0]["shrunk"].is_object(), "the cause has a smaller plan");
-    // Workers change nothing.
+    // The number of workers has no effect.
     let (_, parallel) = json(&[&args[..], &["--format", "json", "--jobs", "3"]].concat());
     assert_eq!(&parallel["scenarios"][0]["failures"], &report["scenarios"][0]["failures"]);
-    // The block names the smaller plan, and that is the one to replay.
+    // The block names the smaller plan, which is the one to replay.
     let (_, out, _) = run(&args);
     let plan = failures[0]["shrunk"]["plan"].as_str().unwrap();
     assert!(out.contains(&format!("replay  ipam-sim replay {plan} --trace")), "{out}");
@@ -80,7 +80,7 @@ fn a_plan_file_is_shrunk_into_another() {
     let again = folder.0.join("again.toml").display().to_string();
     let (code, report) = json(&["shrink", &plan, "--out", &again, "--claim", "counter-never-goes-back", "--format", "json"]);
     assert_eq!((code, &report["schema"]), (0, &"ipam-sim/shrink/1".into()));
-    // But for the command that replays it, which names the file.
+    // Except for the command that replays it, which names the file.
     let text = |file: &Path| {
         let text = std::fs::read_to_string(file).unwrap();
         text.lines().filter(|line| !line.starts_with("replay = ")).map(str::to_owned).collect::<Vec<_>>()

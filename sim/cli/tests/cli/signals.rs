@@ -1,4 +1,4 @@
-//! What is left when the process is told to end, or the disk is full: the verdict so far, and whole files.
+//! The output when the process is told to end, or the disk is full: the verdict so far, and complete files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use ipam_reports::{GateReport, RunReport};
 use tempfile::TempDir;
 
-/// Clients that increment a counter, for as long as it takes until somebody stops it; the commands have a budget, so that a test that fails
-/// leaves no process behind for long.
+/// Clients that increment a counter until the sweep is stopped; the commands have a budget, so that a failing test leaves no process behind
+/// for long.
 const ENDLESS: &str = r#"
 name = "endless"
 why = "a test"
@@ -64,7 +64,7 @@ impl Site {
         names
     }
 
-    /// Waits until something is written aside in a folder.
+    /// Waits until a temporary file exists in a folder.
     fn wait_for_part(&self, folder: &str) {
         let until = Instant::now() + Duration::from_secs(60);
         let begun = |path: PathBuf| {
@@ -75,7 +75,7 @@ impl Site {
             assert!(Instant::now() < until, "nothing is written in {folder}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        // Some seeds run.
+        // Long enough for some seeds.
         std::thread::sleep(Duration::from_millis(300));
     }
 }
@@ -95,7 +95,7 @@ fn every_signal_that_ends_a_process_ends_a_sweep_with_its_verdict_and_whole_tabl
         let site = Site::new();
         let child = site.start(&["run", "scenarios/smoke", "--budget", "2m", "--out", "out", "--format", "json"]);
         site.wait_for_part("out");
-        // As `timeout` does, which signals the process and then its group.
+        // Like `timeout`, which signals the process and then its group.
         signal(&child, name);
         signal(&child, name);
         let (exit, out, err) = ended(child.wait_with_output().unwrap());
@@ -151,7 +151,7 @@ fn a_gate_that_is_told_to_end_writes_its_files() {
         "json",
     ];
     let child = site.start(&args);
-    // The folder is there before the first seed runs.
+    // The folder exists before the first seed runs.
     let until = Instant::now() + Duration::from_secs(60);
     while !site.path("plans").exists() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
@@ -169,7 +169,7 @@ fn a_gate_that_is_told_to_end_writes_its_files() {
 fn a_second_signal_ends_at_once_and_leaves_what_was_whole() {
     let site = Site::new();
     site.write("out/runs.csv", "former\n");
-    // A plan of minutes: the sweep cannot end between two signals.
+    // The plan takes minutes: the sweep cannot end between two signals.
     let long = ENDLESS.replace("increments = 4", "increments = 4000").replace("safety = \"5s\"", "safety = \"24h\"");
     site.write("scenarios/smoke/endless.toml", &long);
     let child = site.start(&["run", "scenarios/smoke", "--budget", "2m", "--out", "out", "--force", "--format", "json"]);
@@ -181,7 +181,7 @@ fn a_second_signal_ends_at_once_and_leaves_what_was_whole() {
     let (exit, _, err) = ended(child.wait_with_output().unwrap());
     assert_eq!(exit, 143, "{err}");
     assert!(began.elapsed() < Duration::from_secs(5));
-    // Either the sweep was faster than the second signal, or nothing half-done is there.
+    // Either the sweep was faster than the second signal, or there is no incomplete file.
     let runs = std::fs::read_to_string(site.path("out/runs.csv")).unwrap();
     assert!(runs == "former\n" || runs.ends_with('\n') && runs.starts_with("schema,"), "{runs}");
     assert!(!site.names("out").iter().any(|name| name.ends_with(".part")), "{:?}", site.names("out"));
@@ -217,7 +217,7 @@ fn a_full_disk_never_hides_a_verdict() {
     }
     let (exit, _, err) = ended(ipam_sim(site.0.path(), &["list"]).stdout(full()).output().unwrap());
     assert!(exit == 2 && err.contains("error: cannot write the result: "), "{exit}: {err}");
-    // Each of several files is tried.
+    // Each of several files is attempted.
     site.write("scenarios/smoke/endless.toml", &ENDLESS.replace("seeds = 100000000", "seeds = 3"));
     let args = ["gate", "--times", "1", "--junit", "/dev/full", "--summary", "gate.md"];
     let (exit, out, err) = site.run(&args);

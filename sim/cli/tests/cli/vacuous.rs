@@ -24,7 +24,7 @@ fn a_cluster_in_which_no_address_is_given_proves_nothing() {
     for (manifests, why) in [(&nobody, "no pod asked for one"), (&refused, "requests were refused")] {
         let (code, out, err) = run(&["run", calm, "--seeds", "20", "--manifests", manifests]);
         assert!(code == 4 && out.contains("no address was ever given") && out.contains(why), "{manifests}: {out}{err}");
-        // A handful of seeds proves nothing either way, but it is said.
+        // A handful of seeds proves nothing either way, but that is reported.
         let (code, out, _) = run(&["run", calm, "--seeds", "3", "--manifests", manifests]);
         assert!(code == 0 && out.contains("no address was ever given"), "{manifests}: {out}");
     }

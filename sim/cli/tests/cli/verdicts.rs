@@ -1,4 +1,4 @@
-//! Verdicts and exit codes, over the scenarios that are shipped and over small ones.
+//! Verdicts and exit codes, for the scenarios of the repository and for small ones.
 
 use crate::{Folder, SMALL, json, run};
 
@@ -27,7 +27,7 @@ fn the_capacity_scenarios_hold_what_the_pool_promises() {
 fn the_negative_scenarios_find_their_violations_and_the_replay_command_reproduces_them() {
     let folder = Folder::new("negative");
     let out_dir = folder.0.display().to_string();
-    // The rows of the pool's deviations have a test of their own.
+    // The rows of the pool's deviations have their own test.
     let files = ["counter-blind-writer", "counter-decides-once", "byom-windows"].map(|name| format!("scenarios/negative/{name}.toml"));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let (code, out, _) = run(&[&["run"], &*files, &["--seeds", "20", "--out", &out_dir, "--format", "json"]].concat());
@@ -127,7 +127,7 @@ fn every_crash_point_of_a_small_scenario_is_tried() {
     assert_eq!((points["points"].as_u64(), points["tried"].as_u64()), (Some(2 * writes), Some(2 * writes)));
     assert!(points["reached"].as_u64() > Some(writes), "{report}");
 
-    // A client that decides once loses increments whatever crashes; the plan of such a run replays.
+    // A client that decides once loses increments at any crash point; the plan of such a run can be replayed.
     let other = folder.0.join("deviating").display().to_string();
     let deviating = ["--mutation", "counter-decides-once", "--seeds", "10", "--no-shrink", "--out", &other];
     let args = [&["run", &file, "--every-crash-point"][..], &deviating[..]].concat();
@@ -159,7 +159,7 @@ fn every_placement_of_a_small_scenario_is_tried() {
     assert!(one["tried"].as_u64() > Some(50) && one["equivalent"].as_u64() > Some(0), "{report}");
     assert_eq!(scenario["seeds"].as_u64(), one["tried"].as_u64().map(|tried| tried + 1));
 
-    // Two halves are the whole.
+    // Two halves add up to the whole.
     let halves = ["1/2", "2/2"].map(|shard| {
         let (code, half) = placed(&["1", "--shard", shard]);
         assert_eq!(code, 0, "{half}");
@@ -170,7 +170,7 @@ fn every_placement_of_a_small_scenario_is_tried() {
     assert_eq!((code, &whole["seeds"], &whole["simulated_s"]), (0, &scenario["seeds"], &scenario["simulated_s"]));
     assert_eq!((&whole["placements"]["complete"], &whole["placements"]["effects"]), (&true.into(), &covered["effects"]));
 
-    // What time did not suffice for is never told as tried.
+    // Placements for which there was no time are never reported as tried.
     let args = exhaustive(&["2", "--budget", "1ms", "--out", &out_dir, "--force"]);
     let (code, out, _) = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(code, 6, "{out}");
@@ -183,7 +183,7 @@ fn every_placement_of_a_small_scenario_is_tried() {
 fn a_mutation_is_found_by_placing_disturbances_and_its_plan_replays() {
     let folder = Folder::new("placements-found");
     let (file, out_dir) = (folder.file("small.toml", SMALL), folder.0.display().to_string());
-    // Undisturbed, these clients take turns: seed 3 loses nothing.
+    // Without disturbances, these clients take turns: seed 3 loses nothing.
     let args = ["run", &file, "--mutation", "counter-decides-once", "--seed", "3", "--out", &out_dir, "--force", "--no-shrink"];
     assert_eq!(run(&args).0, 0, "the seed must hold without disturbances");
     let (code, out, _) = run(&[&args[..], &["--exhaustive", "1"]].concat());

@@ -1,4 +1,4 @@
-//! What depends on the machine: real time and rates. Documents show them as they were measured; a comparison leaves them out on both sides.
+//! Figures that depend on the machine: real time and rates. Documents show them as measured; a comparison masks them on both sides.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// A duration as the program prints it.
 const TIME: &str = r"(?:\d[\d,]*(?:\.\d+)? (?:µs|ms|s|min|h|d)\b ?)+";
-/// A number as rates are printed: commas between thousands, perhaps a fraction.
+/// A number in the form of rates: commas between thousands, optionally a fraction.
 const RATE: &str = r"\d[\d,]*(?:\.\d+)?";
 
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
@@ -18,16 +18,16 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // The last line of `run`, `gate` and `selftest`.
         (format!(r"(?m)^((?:All|Violated|Not|Vacuous|Passed|Failed|Nothing).*) in {TIME}"), "$1 in # "),
         (format!(r"\({RATE} seeds/s\)"), "(# seeds/s)"),
-        // A column that is as wide as the widest figure in it.
+        // A column that is as wide as its widest figure.
         ("(?m)  +".to_owned(), "  "),
         ("(?m) +$".to_owned(), ""),
-        // `...` may be set in as far as the lines around it.
+        // `...` may be indented like the lines around it.
         (r"(?m)^ *\.\.\.$".to_owned(), "..."),
     ];
     rules.map(|(rule, with)| (Regex::new(&rule).unwrap(), with)).to_vec()
 });
 
-/// A text without what depends on the machine.
+/// A text with its machine-dependent figures masked.
 pub(crate) fn masked(text: &str) -> String {
     let masked = RULES.iter().fold(text.to_owned(), |text, (rule, with)| rule.replace_all(&text, *with).into_owned());
     format!("{}\n", masked.trim_end())

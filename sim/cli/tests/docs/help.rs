@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use crate::sandbox::Sandbox;
 use crate::{is_refused, is_set};
 
-/// How long an example may run: bad usage and bad input are refused much sooner.
+/// The time limit of an example: bad usage and bad input are refused much sooner.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Files that examples take for granted, and the commands that make them.
+/// Files that examples assume to exist, and the commands that make them.
 const GIVEN: [(&[&str], &str); 17] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
@@ -44,12 +44,12 @@ const GIVEN: [(&[&str], &str); 17] = [
     (&["my-scenarios"], "mkdir my-scenarios; cp scenarios/smoke/counter-calm.toml my-scenarios"),
 ];
 
-/// The verbs that a help text lists, each with what comes before it.
+/// The verbs that a help text lists, each with the words before it.
 fn verbs(sandbox: &Sandbox, before: &str) -> Vec<String> {
     let help = sandbox.shell(&format!("ipam-sim {before} --help"));
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let mut all = vec![before.to_owned()];
-    // What a verb does may take several lines.
+    // The description of a verb may take several lines.
     for verb in listed.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()) {
         all.extend(verbs(sandbox, format!("{before} {verb}").trim()));
     }
@@ -83,7 +83,7 @@ fn examples_of_help_are_commands_that_work() {
             let began = Instant::now();
             let (code, printed) = sandbox.run_for(example, LIMIT);
             tried += 1;
-            // No code: it was still running.
+            // No exit code: it was still running.
             if code.is_some() && is_refused(example, code) {
                 wrong.push(format!("`ipam-sim {verb} --help`: `{example}` ends with {}:\n{printed}", code.unwrap_or_default()));
             }

@@ -1,7 +1,7 @@
-//! The documents as their readers meet them: console blocks print what they say, generated tables are up to date, and the examples of
-//! `--help` are commands that work.
+//! The documents as their readers meet them: console blocks show real output, generated tables are up to date, and the examples of `--help`
+//! are commands that work.
 //!
-//! What the program prints today is written into the documents by
+//! The program's current output is written into the documents by
 //!
 //! ```text
 //! UPDATE_DOCS=1 cargo test -p ipam-sim --test docs
@@ -36,7 +36,7 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-/// Compares what is printed with what a document says. `...` on a line of its own stands for any lines, `[..]` for any text.
+/// Compares output with a document. `...` on a separate line stands for any lines, `[..]` for any text.
 fn compare(place: &str, actual: &str, expected: &str) -> Result<(), String> {
     let compared = snapbox::Assert::new().normalize_paths(false).try_eq(Some(&place), actual.into(), expected.into());
     compared.map_err(|error| error.to_string())
@@ -63,8 +63,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Whether a command ended as none in a document should: with bad input, a bug, or as a shell ends that cannot run it. What bad input
-/// looks like is shown with `check`.
+/// Whether a command ended as none in a document should: with bad input, with a bug, or because the shell cannot run it. The documents show
+/// bad input with `check`.
 fn is_refused(command: &str, code: Option<i32>) -> bool {
     match code {
         Some(2) => !command.contains(" check "),
@@ -83,7 +83,7 @@ fn console_blocks_print_what_they_say() {
         if page.blocks.iter().all(|block| block.steps.is_empty()) {
             continue;
         }
-        // A page is read from its beginning: later blocks use files of earlier ones, and those of no other page.
+        // A page is read from its beginning: later blocks use files of earlier ones, and none of other pages.
         let sandbox = Sandbox::new(&path.display().to_string().replace('/', "-"));
         for block in &mut page.blocks {
             let runs = match block.run {
@@ -129,7 +129,7 @@ fn examples_of_scenarios_are_scenarios() {
         assert_eq!(code, Some(0), "{printed}\n{example}");
     };
     check(whole);
-    // A variant is one of the pool's, and is run by a console block.
+    // A variant belongs to the pool's scenarios, and a console block runs it.
     for part in parts.iter().filter(|part| !part.contains("[[variant]]")) {
         check(&format!("{whole}\n{part}"));
     }

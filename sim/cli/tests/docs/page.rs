@@ -1,4 +1,4 @@
-//! The console blocks of a Markdown file, and the file with other outputs in them.
+//! The console blocks of a Markdown file, and the file with new outputs in them.
 //!
 //! ````text
 //! <!-- slow: 4 s in a release build -->      or <!-- not run: reason -->, on the line above the block
@@ -8,39 +8,39 @@
 //! ```
 //! ````
 
-/// A file, cut at its commands.
+/// A file, divided at its commands.
 pub(crate) struct Page {
     text: Vec<String>,
     /// Its blocks of `console`, in the order of the file.
     pub(crate) blocks: Vec<Block>,
 }
 
-/// When a block runs.
+/// The condition under which a block runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
     /// In every run of the test.
     Always,
-    /// Only where somebody waits for it.
+    /// Only on request.
     Slow,
-    /// Never; the file says why.
+    /// Never; the file gives the reason.
     Never,
 }
 
-/// A fenced block of commands with what they print.
+/// A fenced block of commands with their output.
 pub(crate) struct Block {
-    /// Whether it runs, by the comment on the line above it.
+    /// Whether and when it runs, from the comment on the line above it.
     pub(crate) run: Run,
     /// Its commands in order, each with its output.
     pub(crate) steps: Vec<Step>,
 }
 
-/// A command and what it prints.
+/// A command and its output.
 pub(crate) struct Step {
     /// The line of the command, from 1.
     pub(crate) line: usize,
     /// The command, without `$` and `>`.
     pub(crate) command: String,
-    /// The lines that it prints, as the file has them.
+    /// The lines of its output in the file.
     pub(crate) output: String,
     /// The lines of `output` in the file: from, to.
     span: (usize, usize),
@@ -74,7 +74,7 @@ impl Page {
         Ok(Self { text: lines, blocks })
     }
 
-    /// The file with the outputs of its steps as they are now.
+    /// The file with the current outputs of its steps.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut at = 0;
@@ -110,8 +110,8 @@ fn steps(lines: &[String], from: usize, to: usize) -> Result<Vec<Step>, String> 
     Ok(steps)
 }
 
-/// What the file shall say now that the command prints `printed`: all of it, or where the file leaves lines out, those lines of it that are
-/// most like the ones that the file shows.
+/// The new output in the file, given that the command prints `printed`: all of it, or if the file leaves lines out, the lines that are most
+/// like those in the file.
 pub(crate) fn told_anew(before: &str, printed: &str) -> String {
     let is_gap = |line: &str| line.trim() == "...";
     if !before.lines().any(is_gap) {
@@ -130,14 +130,14 @@ pub(crate) fn told_anew(before: &str, printed: &str) -> String {
         told += &format!("{}\n", printed[at]);
         next = at + 1;
     }
-    // An empty line at the end is the output's, not a gap.
+    // An empty line at the end belongs to the output, and is no gap.
     if printed[next..].iter().any(|line| !line.is_empty()) {
         told += &format!("{gap}\n");
     }
     told
 }
 
-/// The lines of `printed` that are most like `shown`, in their order.
+/// The indices of the lines of `printed` that are most like `shown`, in order.
 fn aligned(shown: &[&str], printed: &[&str]) -> Vec<usize> {
     const LIKE: f64 = 0.6;
     let (rows, columns) = (shown.len() + 1, printed.len() + 1);
@@ -164,7 +164,7 @@ fn aligned(shown: &[&str], printed: &[&str]) -> Vec<usize> {
     kept
 }
 
-/// The share of words that two lines have in common.
+/// The fraction of words that two lines have in common.
 fn likeness(one: &str, other: &str) -> f64 {
     if one == other {
         return 1.0;

@@ -12,10 +12,11 @@ use crate::root;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ipam-sim");
 
-/// What documents call when they build and run the program.
+/// The commands with which documents build and run the program.
 const THROUGH_CARGO: [&str; 2] = ["cargo run --release --quiet -- ", "cargo run --release -- "];
 
-/// Stands for `kubectl get` of a cluster: prints the shipped manifests, and the pod that examples ask for; of pods alone those that exist.
+/// A replacement for `kubectl get` of a cluster: prints the manifests of the repository, and the pod that examples ask for; if only pods
+/// are requested, the existing ones.
 const KUBECTL: &str = "#!/bin/sh
 if [ \"$2\" = pods ]; then exec cat scenarios/traces/pods.yaml; fi
 for file in scenarios/manifests/*.yaml; do cat \"$file\"; echo ---; done
@@ -27,13 +28,13 @@ spec: {nodeName: n1, containers: [{name: c, image: c}]}
 end
 ";
 
-/// The folder; what commands write stays there until the next run of the test.
+/// The folder; files that commands write stay there until the next run of the test.
 pub(crate) struct Sandbox {
     folder: PathBuf,
 }
 
 impl Sandbox {
-    /// An empty one: the checkout with a `target` in which there is nothing yet.
+    /// A sandbox with an empty `target` folder, otherwise like the checkout.
     pub(crate) fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -52,27 +53,27 @@ impl Sandbox {
         Self { folder }
     }
 
-    /// A file of the folder.
+    /// The path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// What a command prints, as a terminal shows it: standard output and standard error together.
+    /// The output of a command, as a terminal shows it: standard output and standard error together.
     pub(crate) fn shell(&self, command: &str) -> String {
         self.run(command).1
     }
 
-    /// The exit code of a command, and what it prints.
+    /// The exit code of a command, and its output.
     pub(crate) fn run(&self, command: &str) -> (Option<i32>, String) {
         let output = self.command(command).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     }
 
-    /// The exit code of a command and what it prints; no code if it is stopped after `limit`.
+    /// The exit code of a command and its output; no code if it is stopped after `limit`.
     pub(crate) fn run_for(&self, command: &str, limit: Duration) -> (Option<i32>, String) {
         let printed = self.path("printed");
         let file = File::create(&printed).unwrap();
-        // A group of its own, so that what it started is stopped with it.
+        // In a separate process group, so that the processes that it started are stopped with it.
         let mut child = self.command(command).stdout(file).process_group(0).spawn().unwrap();
         let end = Instant::now() + limit;
         let code = loop {
@@ -102,7 +103,7 @@ impl Sandbox {
             .env("PATH", format!("{}:{path}", self.folder.join("bin").display()))
             .env("HOME", &self.folder)
             .env("NO_COLOR", "1")
-            // In one of several parallel jobs they would choose a part of the seeds.
+            // In one of several parallel jobs, these variables would select a part of the seeds.
             .env_remove("CI_NODE_INDEX")
             .env_remove("CI_NODE_TOTAL");
         shell

@@ -1,4 +1,4 @@
-//! The tables in `docs/tables`: made from what the program itself lists, and from the schema of scenarios.
+//! The tables in `docs/tables`: made from the program's own lists, and from the schema of scenarios.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::sandbox::Sandbox;
 use crate::{compare, is_set, root};
 
-/// How a page says where it comes from.
+/// The comment in a page that states its origin.
 const MADE: &str = "<!-- Made by `UPDATE_DOCS=1 cargo test -p ipam-sim --test docs`; edits by hand do not last. -->";
 
 const REFERENCES: &str = "Letters and numbers in brackets (`K §9.2`, `A §5.1`, `B W13`, `G GL1`) are places in the \
@@ -26,17 +26,17 @@ fn list(sandbox: &Sandbox, what: &str) -> Vec<Value> {
     listed(sandbox, what, what)
 }
 
-/// The part `key` of what `list WHAT` lists.
+/// The part `key` of the output of `list WHAT`.
 fn listed(sandbox: &Sandbox, what: &str, key: &str) -> Vec<Value> {
     let printed = sandbox.shell(&format!("ipam-sim list {what} --format json"));
     let listed: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
     listed[key].as_array().unwrap().clone()
 }
 
-/// Text for a cell: one line, with links in place of places in the reference.
+/// Text for a cell: one line, in which references to the documents are links.
 fn cell(text: &str) -> String {
     let linked = reference::markdown(text, "../");
-    // Links of the code's own documentation lead nowhere here.
+    // Links within the code's documentation lead nowhere here.
     static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[(`[^`]+`)\]").unwrap());
     CODE.replace_all(&linked, "$1").split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
@@ -143,7 +143,7 @@ fn keys(page: &mut String, title: &str, object: &Value) {
     for (key, value) in object["properties"].as_object().unwrap().iter().filter(|(key, _)| *key != "kind") {
         let default = match &value["default"] {
             Value::Null => String::new(),
-            // Groups of keys have tables of their own.
+            // Groups of keys have separate tables.
             Value::Object(_) => "…".to_owned(),
             default => format!("`{default}`"),
         };

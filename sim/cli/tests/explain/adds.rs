@@ -1,4 +1,5 @@
-//! What an ADD answers besides what selection says: reuse, overlapping pools, failures of a part, and who is not asked at all.
+//! The answer of an ADD, apart from selection: reuse, overlapping pools, partial failures, and pods for which the agent is not called at
+//! all.
 
 use ipam_reports::ExplainReport;
 use ipam_reports::explain::FamilyAnswer;
@@ -6,13 +7,13 @@ use testkit::Folder;
 
 use super::{explain, record};
 
-/// Asks with a file of this name and text.
+/// Calls `ask` with a file of this name and text.
 fn with_file<T>(name: &str, text: &str, ask: impl FnOnce(&str) -> T) -> T {
     let folder = Folder::new("adds");
     ask(&folder.file(name, text))
 }
 
-/// Objects of one line each.
+/// Objects, each on one line.
 struct Scene(Vec<String>);
 
 fn object(api_version: &str, kind: &str, rest: &str) -> String {
@@ -51,14 +52,14 @@ const SET: &str = "apiVersion: apps/v1, kind: StatefulSet, name: web";
 const OLD: &str = r#""10.1.0.5": {"pod": "default/web-0", "podUid": "old"}"#;
 
 impl Scene {
-    /// A pod and these objects.
+    /// A scene of a pod and these objects.
     fn new(pod: String, objects: impl IntoIterator<Item = String>) -> Self {
         let set = object("apps/v1", "StatefulSet", "metadata: {name: web, namespace: default, uid: of}, spec: {replicas: 1, selector: {}}");
         let namespace = object("v1", "Namespace", "metadata: {name: default}");
         Self([namespace, set, pod].into_iter().chain(objects).collect())
     }
 
-    /// The restarted pod of a StatefulSet, with a pool `a` that is as told, and another one.
+    /// The restarted pod of a StatefulSet, with a pool `a` as described by `more` and `records`, and another one.
     fn restarted(more: &str, records: &str, endpoint: String) -> Self {
         let pools = [pool("a", "10.1.0.1-10.1.0.9", more, records), pool("b", "10.1.0.20-10.1.0.29", "", "")];
         Self::new(pod(NAMED, SET, ""), pools.into_iter().chain([endpoint]))
@@ -129,7 +130,7 @@ fn what_speaks_against_reuse_is_told_and_upstream_looks_at_none_of_it() {
         assert_eq!(only(&of_upstream).address.as_deref(), upstream, "{why}");
         assert_eq!(of_upstream.error.map(|error| error.class), upstream.is_none().then(|| "data-broken".to_owned()));
     }
-    // One habit of upstream is enough.
+    // A single deviation of upstream is enough.
     let disabled = Scene::restarted(", disable: true", OLD, of_set()).record("--mutation static-reuse-skips-filter");
     assert_eq!(only(&disabled).address.as_deref(), Some("10.1.0.5/24"));
 }

@@ -1,4 +1,4 @@
-//! What admission would say of manifests.
+//! The findings of admission for manifests.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn every_broken_rule_has_the_place_of_its_field() {
         assert!(!wanted.is_empty());
         let found = file.findings.iter().map(|finding| (finding.line.unwrap(), finding.rule.clone().unwrap().field));
         assert_eq!(found.collect::<BTreeSet<_>>(), wanted, "{}", file.file);
-        // A value that is one begins where its column says.
+        // The column of a finding is the beginning of a value.
         for finding in &file.findings {
             let line = text.lines().nth(finding.line.unwrap() as usize - 1).unwrap();
             let before = (finding.column.unwrap() as usize).checked_sub(2).and_then(|at| line.chars().nth(at)).unwrap_or(' ');
@@ -112,7 +112,7 @@ spec: {subnet: fd00::/64, ips: ['fd00::1']}
     assert_eq!(wrong, [2, 2]);
 }
 
-/// What `check` says of some files of one folder, one line each.
+/// The result of `check` for some files in one folder, one line each.
 fn checked(name: &str, files: &[(&str, &str)], flags: &str) -> (u8, String) {
     let folder = Folder::new(name);
     for (file, text) in files {

@@ -1,4 +1,4 @@
-//! `explain`, and `check` of manifests, as their users meet them, on the manifests in `scenarios/manifests` and on wrong ones.
+//! `explain`, and `check` of manifests, as users run them, on the manifests in `scenarios/manifests` and on wrong ones.
 
 #[path = "../support/in_process.rs"]
 mod in_process;
@@ -20,7 +20,7 @@ use ipam_reports::ExplainReport;
 
 use in_process::ipam_sim;
 
-/// Where the manifests are, from the folder in which tests run.
+/// The folder of the manifests, relative to the one in which tests run.
 const MANIFESTS: &str = "../../scenarios/manifests";
 
 /// Exit code, standard output and standard error of `ipam-sim explain` with these arguments.
@@ -28,7 +28,7 @@ fn explain(args: &str) -> (u8, String, String) {
     run("explain", args)
 }
 
-/// The same of any verb.
+/// Exit code, standard output and standard error of any verb with these arguments.
 fn run(verb: &str, args: &str) -> (u8, String, String) {
     ipam_sim(&std::iter::once(verb).chain(args.split_whitespace()).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! What reclaim would do with a dumped cluster.
+//! The actions that reclaim would take on a dumped cluster.
 
 use std::collections::BTreeSet;
 

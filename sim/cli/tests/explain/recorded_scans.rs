@@ -1,4 +1,4 @@
-//! `explain --reclaim` against recorded scans of upstream's code.
+//! Compares `explain --reclaim` with recorded scans of upstream's code.
 //!
 //! The recorded cases are those of `core/spiderpool/tests/data/reclaim-scan.jsonl`, or of the file of that name in the folder that the
 //! environment variable `IPAM_VECTORS` names.
@@ -16,7 +16,7 @@ use crate::recorded;
 fn explained(case: &Value, profile: Profile) -> ExplainReclaimReport {
     let mut items = case["cluster"].clone();
     for object in items.as_array_mut().unwrap() {
-        // The recorded VMs have nothing but metadata.
+        // The recorded VMs have only metadata.
         if object["apiVersion"] == json!("kubevirt.io/v1") {
             object["spec"] = json!({});
         }
@@ -37,7 +37,7 @@ fn explained(case: &Value, profile: Profile) -> ExplainReclaimReport {
     explain_reclaim(ReclaimQuestion { cluster, now, settings, profile, policy })
 }
 
-/// What goes, in the form of the recorded answers.
+/// The reclaimed addresses, in the form of the recorded answers.
 fn answer(report: &ExplainReclaimReport) -> Value {
     let released = report.records.iter().filter(|record| record.action == "release");
     let mut released: Vec<Value> = released.map(|record| json!({"ip": record.ip, "pool": record.pool})).collect();
@@ -51,7 +51,7 @@ fn answer(report: &ExplainReclaimReport) -> Value {
     json!({"released": released, "endpoints": goes})
 }
 
-/// What a scan did, as far as a dry run can tell it before.
+/// The actions of a scan, as far as a dry run can predict them.
 fn expected(case: &Value) -> Value {
     let list = |name: &str| case["expect"][name].as_array().unwrap().clone();
     let mut released = list("released");
@@ -66,7 +66,7 @@ fn expected(case: &Value) -> Value {
     json!({"released": released, "endpoints": goes})
 }
 
-/// Cases whose outcome is one: no call fails, and no order decides.
+/// Cases with a unique outcome: no call fails, and the order does not matter.
 fn plain(cases: &[Value]) -> impl Iterator<Item = &Value> {
     cases.iter().filter(|case| case["faults"].as_array().is_none_or(Vec::is_empty) && case.get("expect_any").is_none())
 }
@@ -83,7 +83,7 @@ fn vectors_explain_reclaim_upstream_agrees_with_what_a_scan_did() {
         compared += 1;
     }
     mismatches.none_in(compared);
-    // More than one in three has one outcome only.
+    // More than a third of the cases have a unique outcome.
     assert!(!recorded::is_own_copy() || compared == 175, "{compared} cases");
 }
 

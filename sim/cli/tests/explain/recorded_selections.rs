@@ -1,4 +1,4 @@
-//! `explain` against recorded answers of upstream's code.
+//! Compares `explain` with recorded answers of upstream's code.
 //!
 //! The recorded cases are those of `core/spiderpool/tests/data/selection.jsonl`, or of the file of that name in the folder that the
 //! environment variable `IPAM_VECTORS` names.
@@ -17,7 +17,7 @@ use sim_spiderpool::input::cluster::ClusterInput;
 
 use crate::recorded;
 
-/// The question of a case, its objects read as manifests are.
+/// The question of a case, with its objects read like manifests.
 fn question(case: &Value, profile: Profile) -> Question {
     let text = |key: &str| case[key].as_str().unwrap().to_owned();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": case["cluster"]}).to_string();
@@ -63,7 +63,7 @@ fn question(case: &Value, profile: Profile) -> Question {
 
 /// An answer in the form of the recorded ones.
 fn answer(report: &ExplainReport) -> Value {
-    // What was recorded is the error of selection; the agent without an address raises none.
+    // The recorded error is that of selection; the agent without an address reports none.
     let of_selection = report.error.as_ref().filter(|error| report.allocate_error.is_none() && error.class != "no-address");
     let error = of_selection.map(|error| error.class.as_str());
     let mut nics: Vec<Value> = Vec::new();
@@ -82,7 +82,7 @@ fn answer(report: &ExplainReport) -> Value {
                 let unavailable = supplies.iter().filter_map(|supply| Some((supply.pool.clone(), json!(supply.unavailable.as_ref()?))));
                 fields["unavailable"] = Value::Object(unavailable.collect());
                 fields["first"] = json!(family.possible.iter().collect::<BTreeSet<_>>());
-                // What is answered is one of what is possible, and an ADD gives all or nothing.
+                // The answer is one of the possible ones, and an ADD gives all addresses or none.
                 assert_eq!(family.address.is_some(), !family.possible.is_empty() && report.error.is_none(), "{report:?}");
                 assert!(family.address.iter().all(|address| family.possible.contains(address)));
             }
@@ -95,7 +95,7 @@ fn answer(report: &ExplainReport) -> Value {
     json!({"tier": report.tier, "error": error, "allocate_error": allocate_error, "nameless": report.nameless, "nics": nics})
 }
 
-/// A recorded answer with lists that mean sets in order.
+/// A recorded answer with its sets, which are lists, in order.
 fn expected(case: &Value) -> Value {
     let mut expected = case["expect"].clone();
     let nics = expected["nics"].as_array_mut().unwrap();

@@ -1,4 +1,4 @@
-//! What is said of each pod, and that together they show every tier and every reason.
+//! The explanation of each pod; together they show every tier and every reason.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn flags(pod: &str, more: &str, profile: &str) -> String {
     format!("--manifests {MANIFESTS} --pod {pod} {more} --profile {profile}")
 }
 
-/// What is printed for a pod in a format, in the profile upstream only as far as it is something else.
+/// The output for a pod in a format; in the profile upstream only if it differs.
 fn told(pod: &str, more: &str, format: &str) -> String {
     let told = |profile: &str| {
         let (code, out, err) = explain(&format!("{} --format {format}", flags(pod, more, profile)));
@@ -103,7 +103,7 @@ fn nics_that_share_a_pool_get_addresses_of_their_own_but_for_upstream() {
         let addresses: BTreeSet<_> = report.families().map(|(_, family)| family.address.clone().unwrap()).collect();
         assert_eq!(addresses.len(), distinct, "{profile}");
     }
-    // It is the deviation that makes the difference.
+    // The deviation makes the difference.
     let mended = record(&flags("shop/two-nics", "--without one-record-per-pod", "upstream"));
     let addresses: BTreeSet<_> = mended.families().map(|(_, family)| family.address.clone()).collect();
     assert_eq!((addresses.len(), mended.deviations.is_some()), (2, true));

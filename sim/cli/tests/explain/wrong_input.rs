@@ -1,10 +1,10 @@
-//! Bad input ends with 2, and each thing that is wrong has its place.
+//! Bad input gives exit code 2, and each error has its position.
 
 use testkit::Folder;
 
 use super::{MANIFESTS, explain};
 
-/// What is said on standard error, with file names instead of paths.
+/// The text on standard error, with file names instead of paths.
 fn refused(folder: &Folder, args: &str) -> String {
     let (code, out, err) = explain(args);
     assert_eq!((code, out.as_str()), (2, ""), "{args}: {err}");

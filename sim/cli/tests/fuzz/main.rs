@@ -1,7 +1,7 @@
-//! Inputs that are nearly good: whatever somebody writes, the program says something that can be read, in time, and does not fall over.
+//! Inputs that are almost valid: whatever the user writes, the program gives a readable answer in time, and does not crash.
 //!
-//! Each target takes the inputs of one kind that are shipped, changes them a little, and runs the program on them in this process. It fails
-//! on a panic, on a run that does not end, on a raw control character in what is printed, and on a refusal that says nothing.
+//! Each target takes valid inputs of one kind from the repository, changes them a little, and runs the program on them in this process. It
+//! fails on a panic, on a run that does not end, on a raw control character in the output, and on a refusal without a message.
 //!
 //! ```text
 //! cargo test -p ipam-sim --test fuzz                                      # a quarter of a minute: what `cargo test` runs
@@ -9,7 +9,7 @@
 //! FUZZ_INPUTS=12000 cargo test --release -p ipam-sim --test fuzz          # so many inputs in all, evenly over the targets
 //! FUZZ_SEED=7 FUZZ_INPUTS=12000 cargo test --release -p ipam-sim --test fuzz   # others
 //! ```
-//! The same seed gives the same inputs. One that fails is made smaller, printed, and kept in a file that the message names.
+//! The same seed gives the same inputs. A failing input is shrunk, printed, and kept in a file that the message names.
 
 #[path = "../support/install.rs"]
 mod install;
@@ -32,26 +32,26 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 use sim_harness::engine::STACK_BYTES;
 use sim_harness::scenario::Scenario;
 
-/// How many targets there are.
+/// The number of fuzz targets.
 const TARGETS: u32 = 20;
-/// How many inputs a target gets, unless `FUZZ_INPUTS` says otherwise.
+/// The number of inputs per target, unless `FUZZ_INPUTS` is set.
 const INPUTS: u32 = 24;
-/// How long one input may take: much longer than any does.
+/// The time limit of one input: much longer than any input takes.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How many events a run has at most: what spins is ended and told by the program itself.
+/// The maximum number of events in a run: the program itself ends and reports an endless loop.
 const EVENTS: &str = "max_events=20000";
 
-/// An input of one kind and what is asked of the program about it; `@` stands for the file.
+/// Inputs of one kind and the command lines that use them; `@` stands for the file.
 struct Target {
     name: &'static str,
-    /// What the file is called.
+    /// The name of the file.
     file: &'static str,
     language: Language,
-    /// The good inputs that are changed, each as the bytes of a file.
+    /// The valid inputs that are changed, each as the bytes of a file.
     seeds: Vec<Vec<u8>>,
-    /// The command lines, of which each input gets one.
+    /// The command lines; each input is used with one of them.
     lines: &'static [&'static str],
-    /// What the program may exit with.
+    /// The exit codes that are allowed.
     codes: &'static [u8],
 }
 
@@ -65,7 +65,7 @@ fn scratch() -> PathBuf {
     folder
 }
 
-/// The files below a folder of the repository whose names end so.
+/// The files below a folder of the repository whose names have this ending.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -89,7 +89,7 @@ fn texts(folder: &str, end: &str) -> Vec<Vec<u8>> {
     texts
 }
 
-/// What the program printed and how it ended, or that it did not end.
+/// The exit code and the output of the program, or an error if it did not end.
 fn ipam_sim(line: Vec<String>) -> Result<(u8, String, String), String> {
     let (sender, receiver) = mpsc::channel();
     let run = move || {
@@ -108,7 +108,7 @@ fn ipam_sim(line: Vec<String>) -> Result<(u8, String, String), String> {
     }
 }
 
-/// What is wrong with an answer. `annotated`: the program itself was asked for commands to a runner.
+/// Judges an answer. `annotated`: whether commands to a runner were requested.
 fn judge(target: &Target, annotated: bool, answer: Result<(u8, String, String), String>) -> Result<u8, String> {
     let (code, out, err) = answer?;
     let is_raw = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
@@ -128,7 +128,7 @@ fn judge(target: &Target, annotated: bool, answer: Result<(u8, String, String), 
     Err(format!("{wrong}, exit code {code}\n--- standard output\n{out:?}\n--- standard error\n{err:?}"))
 }
 
-/// Runs a target, and fails with the smallest input that shows what is wrong.
+/// Runs a target, and fails with the smallest input that shows the error.
 fn fuzz(target: &Target) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u32>().expect("a number"));
     let cases = number("FUZZ_INPUTS").map_or(INPUTS, |all| all.div_ceil(TARGETS));
@@ -141,7 +141,7 @@ fn fuzz(target: &Target) {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let (file, failed) = (folder.join(target.file), folder.join(format!("failed-{}", target.file)));
-    // Mostly a single one: what is wrong twice is refused for the first.
+    // Mostly a single one: of two errors only the first is reported.
     let mutations = prop_oneof![
         3 => proptest::collection::vec(Mutation::any(), 1..=1),
         1 => proptest::collection::vec(Mutation::any(), 2..5),
@@ -150,7 +150,7 @@ fn fuzz(target: &Target) {
     let outcome = runner.run(&(any::<Index>(), any::<Index>(), mutations), |(input, line, mutations)| {
         let input = input.get(&target.seeds).clone();
         let input = mutations.iter().fold(input, |input, mutation| mutation.apply(input, target.language));
-        // It is there before the program runs: an abort leaves it.
+        // Written before the program runs, so that the input remains after an abort.
         fs::write(&file, &input).unwrap();
         let words = line.get(target.lines).split(' ');
         let value = || String::from_utf8_lossy(&input).replace('\0', "");
@@ -167,7 +167,7 @@ fn fuzz(target: &Target) {
                 Ok(())
             }
             Err(wrong) => {
-                // The smallest one is the last that fails.
+                // The smallest input is the last one that fails.
                 fs::write(&failed, &input).unwrap();
                 Err(TestCaseError::fail(format!("{}\n{wrong}", line.join(" "))))
             }
@@ -180,9 +180,9 @@ fn fuzz(target: &Target) {
     }
 }
 
-/// What a run may end with; 5 and 70 are bugs.
+/// The exit codes of a run; 5 and 70 are bugs.
 const RUN: &[u8] = &[0, 1, 2, 3, 4];
-/// What a question may end with.
+/// The exit codes of a question.
 const ASK: &[u8] = &[0, 2];
 
 #[test]
@@ -212,7 +212,7 @@ fn plans() {
     };
     let seeds = files("scenarios/smoke", ".toml").into_iter().map(plan).collect();
     let lines = &["replay @", "replay @ --format json", "replay @ --trace", "check @"];
-    // A digest that was changed is another one: 5.
+    // A changed digest is a wrong digest: 5.
     fuzz(&Target { name: "plan", file: "p.toml", language: Language::Toml, seeds, lines, codes: &[0, 1, 2, 3, 5] });
 }
 
@@ -247,7 +247,7 @@ fn results_for_merge() {
     };
     let seeds = ["smoke/counter-faults.toml", "negative/counter-blind-writer.toml", "smoke/reclaim-calm.toml"].map(result).to_vec();
     let lines = &["merge @", "merge @ --format json", "merge @ @", "merge @ --github --junit OUT.xml --summary OUT.md"];
-    // A result may say itself that there was a bug.
+    // A result may itself report a bug.
     fuzz(&Target { name: "merge", file: "r.json", language: Language::Json, seeds, lines, codes: &[0, 1, 2, 3, 4, 5, 70, 130] });
 }
 
@@ -299,12 +299,12 @@ fn dumps_that_are_asked_about_reclaim() {
     fuzz(&Target { name: "reclaim", file: "d.yaml", language: Language::Yaml, seeds, lines, codes: ASK });
 }
 
-/// What a comparison of answers may end with.
+/// The exit codes of a comparison of answers.
 const COMPARED: &[u8] = &[0, 1, 2];
 
 #[test]
 fn recordings_that_are_compared() {
-    // A few cases each: all of them are a megabyte.
+    // A few cases each: all together are a megabyte.
     let recorded = texts("ci/conformance", "recorded.jsonl").remove(0);
     let lines: Vec<&[u8]> = recorded.split_inclusive(|byte| *byte == b'\n').collect();
     let seeds = lines.chunks(12).map(<[&[u8]]>::concat).collect();
@@ -384,7 +384,7 @@ fn reports_that_are_compared_with() {
 
 #[test]
 fn audit_logs() {
-    // A few events each: whole logs are long.
+    // A few events each: complete logs are long.
     let log = texts("scenarios/traces", ".jsonl").remove(0);
     let lines: Vec<&[u8]> = log.split_inclusive(|byte| *byte == b'\n').collect();
     let seeds = lines.chunks(8).map(<[&[u8]]>::concat).collect();

@@ -1,10 +1,10 @@
-//! Small changes that make of a good input one that is nearly good: to its bytes, its tokens, its lines, and its tree.
+//! Small changes that make a valid input almost valid: to its bytes, its tokens, its lines, and its tree.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
 
-/// Values that somebody may write where another one should be.
+/// Values that users may write in place of a valid one.
 const HOSTILE: [&str; 28] = [
     "0",
     "-1",
@@ -36,36 +36,36 @@ const HOSTILE: [&str; 28] = [
     "'\u{feff}'",
 ];
 
-/// A change. Places are relative, so that it fits any input.
+/// A change. Positions are relative, so that it applies to any input.
 #[derive(Clone, Debug)]
 pub(crate) enum Mutation {
-    /// The byte at a place becomes another one.
+    /// Replaces the byte at a position.
     Byte(Index, u8),
-    /// A byte is added before a place.
+    /// Inserts a byte before a position.
     Insert(Index, u8),
-    /// So many bytes from a place on are gone.
+    /// Removes this many bytes from a position on.
     Cut(Index, usize),
-    /// Everything after a place is gone.
+    /// Removes everything after a position.
     End(Index),
-    /// The line at a place is gone.
+    /// Removes the line at a position.
     WithoutLine(Index),
-    /// The line at a place is there twice.
+    /// Duplicates the line at a position.
     TwiceLine(Index),
-    /// The lines at two places change places.
+    /// Swaps the lines at two positions.
     SwapLines(Index, Index),
-    /// A token becomes another one of the same input.
+    /// Replaces a token by another one of the same input.
     Token(Index, Index),
-    /// A token becomes one of the hostile values.
+    /// Replaces a token by one of the hostile values.
     Hostile(Index, Index),
-    /// A node of the tree becomes a hostile value.
+    /// Replaces a node of the tree by a hostile value.
     Node(Index, Index),
-    /// A node of the tree becomes another one of the same input.
+    /// Replaces a node of the tree by another one of the same input.
     Graft(Index, Index),
-    /// A member of the tree is gone.
+    /// Removes a member of the tree.
     Prune(Index),
-    /// A member of the tree has another name.
+    /// Renames a member of the tree.
     Rename(Index),
-    /// The items of a list of the tree are there many times.
+    /// Repeats the items of a list in the tree many times.
     Repeat(Index),
 }
 
@@ -91,7 +91,7 @@ impl Mutation {
         ]
     }
 
-    /// The input with the change. What has no tree of this language keeps as it is where the tree would change.
+    /// Applies the change to an input. An input that has no tree in this language is unchanged by changes to the tree.
     pub(crate) fn apply(&self, input: Vec<u8>, language: Language) -> Vec<u8> {
         let text = || String::from_utf8_lossy(&input).into_owned();
         match self {
@@ -174,7 +174,7 @@ impl Mutation {
     }
 }
 
-/// How an input is written.
+/// The language of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     /// TOML: scenarios, plans and settings.
@@ -203,7 +203,7 @@ fn lines(text: &str, change: impl FnOnce(&mut Vec<&str>)) -> Vec<u8> {
     lines.concat().into_bytes()
 }
 
-/// Words, texts in quotes, and everything between.
+/// Changes the tokens of a text: words, quoted texts, and everything between.
 fn tokens(text: &str, change: impl FnOnce(&mut Vec<&str>)) -> Vec<u8> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -222,7 +222,7 @@ fn tokens(text: &str, change: impl FnOnce(&mut Vec<&str>)) -> Vec<u8> {
     tokens.concat().into_bytes()
 }
 
-/// Changes the tree of an input, with the places of all nodes below its root.
+/// Changes the tree of an input, given the paths of all nodes below its root.
 fn tree(input: Vec<u8>, language: Language, change: impl FnOnce(&mut Value, &[String])) -> Vec<u8> {
     let text = String::from_utf8_lossy(&input);
     let parsed: Option<Value> = match language {
@@ -241,7 +241,7 @@ fn tree(input: Vec<u8>, language: Language, change: impl FnOnce(&mut Value, &[St
         return input;
     }
     change(&mut tree, &paths);
-    // JSON is YAML; TOML has no null.
+    // JSON is valid YAML; TOML has no null.
     let written = if language == Language::Toml { toml::to_string(&tree).ok() } else { Some(tree.to_string()) };
     written.map_or(input, String::into_bytes)
 }

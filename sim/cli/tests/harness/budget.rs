@@ -1,11 +1,11 @@
-//! How many requests a scenario permits.
+//! The request budget of a scenario.
 
 use sim_harness::engine::LoadOptions;
 use sim_harness::engine::load::scenarios;
 use sim_harness::engine::run::run_plan;
 use testkit::Folder;
 
-/// What the run of the first seed finds, of one client that counts to two, with this budget; or why there is none.
+/// The violations in the run of the first seed, with one client that counts to two and this budget; or the reason why the run is refused.
 fn found(budget: &str) -> Result<Vec<String>, String> {
     let folder = Folder::new("budget");
     let text = format!(

@@ -1,4 +1,4 @@
-//! Stories of recorded runs, held against the recordings themselves.
+//! Causes of events in recorded runs, compared with the recordings themselves.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Recorded {
         Self { plan, outcome }
     }
 
-    /// Two adaptors of which each decides once: they undo what the other did.
+    /// Two adaptors each of which decides once: they undo each other's changes.
     fn racing() -> Self {
         let scenario = scenario("smoke/byom-two.toml", &["byom-decide-once"]);
         (0..50).map(|seed| Self::of(&scenario, seed, 40)).find(|run| !run.outcome.violations.is_empty()).expect("a race is lost")
@@ -71,7 +71,7 @@ impl Recorded {
     }
 }
 
-/// What a state of the pool says of an address, read from its JSON; nothing if there is no document.
+/// The entry of an address in a state of the pool, read from its JSON; empty if there is no document.
 fn said(object: Option<&Obj>, address: &Address) -> String {
     let Some(config_map) = object.and_then(|object| object.as_any().downcast_ref::<PoolConfigMap>()) else { return String::new() };
     let Some(document) = config_map.document() else { return String::new() };

@@ -1,4 +1,4 @@
-//! Claims by suite: what `check.always` brings into a run, and what a sweep of it proves.
+//! Claims by suite: the claims that `check.always` brings into a run, and what a sweep of it proves.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,7 +56,8 @@ fn patterns_and_exceptions_that_mean_nothing_are_refused_with_their_place() {
     }
 }
 
-/// A suite lets a claim be idle; somewhere each has to have something to judge, or nobody would notice that it never has.
+/// A suite allows a claim to be idle; in some scenario each claim must have something to judge, otherwise nobody would notice that it never
+/// has.
 #[test]
 fn each_invariant_is_named_by_a_scenario_that_must_hold() {
     let mut named = BTreeSet::new();
@@ -69,7 +70,7 @@ fn each_invariant_is_named_by_a_scenario_that_must_hold() {
             named.extend(holding.flat_map(|scenario| always(&scenario.check)).filter_map(|(name, required)| required.then_some(name)));
         }
     }
-    // A panic ends any run, whatever it names.
+    // A panic ends any run, whatever claims the scenario names.
     let unnamed =
         systems().suites().iter().flat_map(|suite| suite.claims).filter(|def| def.kind == Kind::Always && !named.contains(def.name));
     let idle: Vec<_> = unnamed.map(|def| def.name).filter(|name| *name != "no-process-panics").collect();

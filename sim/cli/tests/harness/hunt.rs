@@ -1,4 +1,4 @@
-//! What a guided search tries, and what it makes of what it has seen.
+//! The edits that a guided search tries, and its use of earlier results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ use sim_harness::plan::Plan;
 use sim_harness::scenario::{FaultContext, FaultSource, Scenario};
 use sim_harness::swarm::{PATTERNS, is_pattern};
 
-/// Scenarios of every system, with rows, swarms, patterns, changes of objects, a core that stays, and scripts.
+/// Scenarios of every system, with fault rows, swarms, patterns, changes of objects, a core that is never changed, and scripts.
 const SCENARIOS: [&str; 8] = [
     "smoke/counter-faults.toml",
     "chaos/counter-swarm.toml",
@@ -47,7 +47,7 @@ fn groups(individual: &Individual) -> BTreeMap<FaultSource, Vec<Fault>> {
     groups
 }
 
-/// That a plan is one that the scenario could have drawn, as far as that can be seen of it.
+/// Asserts that the scenario could have drawn a plan, as far as the plan shows it.
 fn assert_could_be_drawn(scenario: &Scenario, individual: &Individual) {
     let Individual { plan, sources } = individual;
     let problems = plan.problems(Source::new("plan", ""));
@@ -56,7 +56,7 @@ fn assert_could_be_drawn(scenario: &Scenario, individual: &Individual) {
     let read: Plan = sim_config::toml::from_str("plan.toml", &text).unwrap();
     assert!(read.to_toml() == text, "the file says the same");
     assert_eq!(sources.len(), plan.fault.len());
-    // Nobody has more servers, more time, other claims, excuses or mutations than the scenario says.
+    // No plan has more servers, more time, other claims, excuses or mutations than the scenario allows.
     let (fewest, most) = scenario.cluster.api_servers.bounds();
     assert!((*fewest..=*most).contains(&plan.cluster.api_servers));
     let safety = Span(plan.heal_at.since(SimTime::ZERO));
@@ -93,7 +93,7 @@ fn assert_could_be_drawn(scenario: &Scenario, individual: &Individual) {
     }
 }
 
-/// A line of descent: what is right once must stay right.
+/// Asserts that each plan in a line of descent could have been drawn.
 fn assert_children_could_be_drawn(file: &str, seed: u64, word: u64) {
     let scenario = ready(file).scenario;
     let mate = Individual::drawn(&scenario, seed + 1);
@@ -218,7 +218,7 @@ fn a_corpus_that_is_written_and_read_is_the_same() {
     assert!(plan.starts_with("# Run 8, made of run 3: other latencies. It was the first to reach:\n#   point a/b\n"), "{plan}");
 }
 
-/// Hunts in `file`, and gives what the corpus holds then, file by file.
+/// Hunts in `file`, and returns the resulting corpus, file by file.
 fn hunt(file: &str, corpus: &Path, runs: u64, jobs: usize) -> BTreeMap<PathBuf, String> {
     let options = options(corpus, runs, jobs);
     let report = run(&[ready(file)], &options, &Unobserved).unwrap();
@@ -227,7 +227,7 @@ fn hunt(file: &str, corpus: &Path, runs: u64, jobs: usize) -> BTreeMap<PathBuf, 
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let relative = |path: &PathBuf| path.strip_prefix(corpus).unwrap().to_owned();
-    // What replays a plan names its folder.
+    // The command that replays a plan names its folder.
     let text = |path: &PathBuf| fs::read_to_string(path).unwrap().replace(&corpus.display().to_string(), "CORPUS");
     files.iter().map(|path| (relative(path), text(path))).collect()
 }

@@ -1,4 +1,4 @@
-//! Scenarios as they are loaded: settings, profiles, mutations.
+//! Loading of scenarios: settings, profiles, mutations.
 
 use std::path::Path;
 

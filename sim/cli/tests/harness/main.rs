@@ -1,4 +1,4 @@
-//! The harness at work on the systems that this program brings.
+//! Tests of the harness with the systems of this program.
 
 mod budget;
 mod causality;

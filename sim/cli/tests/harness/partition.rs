@@ -1,4 +1,4 @@
-//! Partitions by their shape: who can still talk with whom.
+//! Partitions by their shape: the processes that can still reach each other.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

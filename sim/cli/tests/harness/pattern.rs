@@ -45,7 +45,7 @@ fn a_stale_state_moves_a_process_from_the_present_to_the_past() {
         let crashed = faults.iter().any(|fault| fault.kind.kind() == "crash");
         assert!(crashed || moves[1].0 < begin + lasts.0, "it travels while the caches stand still");
         crashes += u32::from(crashed);
-        // Something happens meanwhile.
+        // Other events happen meanwhile.
         assert!((begin..=begin + lasts.0).contains(&SimTime::from_secs(20)));
     }
     assert!((1..20).contains(&crashes));

@@ -1,4 +1,4 @@
-//! Faults that go with the length of a phase.
+//! Faults whose times depend on the length of a phase.
 
 use sim_config::Source;
 use sim_config::time::{SimTime, Span};

@@ -1,5 +1,5 @@
-//! Plans that once failed, made small. Each says in its first line what was wrong; now every claim of them holds, or what breaks it has the
-//! excuse that the plan lists.
+//! Shrunk plans that once failed. The first line of each describes the bug; now each of their claims holds, or its violation has the excuse
+//! that the plan lists.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Every setting is drawn by a chaos scenario, or `ci/settings.toml` says why not.
+//! Every setting is drawn by a chaos scenario, or `ci/settings.toml` gives the reason why not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use ipam_spiderpool::select::ELSEWHERE;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// How many scenarios the table names for a setting.
+/// The number of scenarios that the table names for a setting.
 const SOME: usize = 6;
 
-/// The file `ci/settings.toml`, as it is read.
+/// The content of the file `ci/settings.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -31,12 +31,12 @@ struct Undrawn {
     why: String,
 }
 
-/// Where scenarios with a pool of BYOM leave open what an environment variable says.
+/// An environment variable of BYOM and the scenario key that varies its value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Key {
     name: String,
-    /// The key in the table of the workload, with a dot where it is in a table of its own.
+    /// The key in the table of the workload, dotted if it is in a nested table.
     key: String,
 }
 
@@ -49,7 +49,7 @@ fn read() -> File {
     sim_config::toml::from_str("ci/settings.toml", &text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The values that chaos scenarios write for a key, those of operations among them, and which scenarios do.
+/// The values that chaos scenarios write for a key, including those in operations, and the scenarios that do.
 #[derive(Default)]
 struct Drawn {
     values: BTreeSet<String>,
@@ -57,13 +57,13 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Whether it varies: over the seeds of a scenario, or from one to another.
+    /// Whether the value varies: over the seeds of a scenario, or between scenarios.
     fn varies(&self) -> bool {
         self.values.len() > 1 || self.values.iter().any(|value| value.contains(".."))
     }
 }
 
-/// Whether a setting is another one than by default with this value.
+/// Whether this value of a setting differs from the default.
 fn differs(name: &str, value: &str) -> bool {
     let policy = Policy::hardened();
     let (mut agent, mut reclaim, mut controller) =
@@ -74,7 +74,7 @@ fn differs(name: &str, value: &str) -> bool {
     (agent, reclaim, format!("{controller:?}")) != defaults
 }
 
-/// What a value of a scenario can be: a list, a range or one value.
+/// The possible values of a key in a scenario, which may be a list, a range or one value.
 fn values(value: &Value) -> Vec<String> {
     match value {
         Value::Array(all) => all.iter().flat_map(values).collect(),
@@ -83,7 +83,7 @@ fn values(value: &Value) -> Vec<String> {
     }
 }
 
-/// By kind of workload and key.
+/// The drawn values by kind of workload and key.
 fn drawn() -> BTreeMap<(String, String), Drawn> {
     let mut drawn: BTreeMap<(String, String), Drawn> = BTreeMap::new();
     let mut files: Vec<PathBuf> = std::fs::read_dir(root().join("scenarios/chaos")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -114,26 +114,26 @@ fn drawn() -> BTreeMap<(String, String), Drawn> {
     drawn
 }
 
-/// All settings that Spiderpool's parts know.
+/// All settings that Spiderpool's processes know.
 fn known() -> BTreeSet<String> {
     let elsewhere = ELSEWHERE.iter().map(|(name, _)| *name);
     let all = elsewhere.chain(AgentSettings::NAMES).chain(ReclaimSettings::NAMES).chain(ControllerSettings::NAMES);
     all.map(str::to_owned).collect()
 }
 
-/// The words of a page that begin with one of these and go on like names.
+/// The words of a page that have one of these beginnings and look like names.
 fn named_in(page: &str, begins: &[&str]) -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join("docs/reference").join(page)).unwrap();
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     words.filter(|word| begins.iter().any(|first| word.len() > first.len() + 2 && word.starts_with(first))).map(str::to_owned).collect()
 }
 
-/// Some values as a cell of the table has them.
+/// Some values as a cell of the table.
 fn cell(texts: &BTreeSet<String>) -> String {
     texts.iter().map(|text| if text.is_empty() { "empty".to_owned() } else { format!("`{text}`") }).collect::<Vec<_>>().join(", ")
 }
 
-/// A few names, and how many there are besides.
+/// A few names, and the number of further ones.
 fn some(names: &BTreeSet<String>) -> String {
     let (few, more) = (names.iter().take(SOME).cloned().collect(), names.len().saturating_sub(SOME));
     if more == 0 { cell(&few) } else { format!("{} and {more} more", cell(&few)) }
@@ -175,7 +175,7 @@ fn every_setting_is_drawn_by_a_chaos_scenario_or_it_is_said_why_not() {
     let known = known();
     let mut named = named_in("allocation.md", &["SPIDERPOOL_", "enable", "clusterSubnet"]);
     named.extend(named_in("reclaim.md", &["SPIDERPOOL_", "enable"]));
-    // What the English text itself says, and the stem of names that follow.
+    // English words of the text, and common beginnings of names that follow.
     let no_names = |name: &String| name.chars().all(|letter| letter.is_lowercase() || letter == '_') || name.ends_with('_');
     named.retain(|name| !no_names(name));
     let there = |name: &str| known.contains(name) || named.contains(name);

@@ -1,4 +1,4 @@
-//! Failures of the counter, shrunk.
+//! Shrinking of the counter's failures.
 
 use sim_harness::check::ClaimName;
 use sim_harness::plan::Plan;
@@ -70,7 +70,7 @@ fn failures_of_the_negative_scenarios_become_small_and_are_what_they_were() {
             assert!(shrunk.runs <= 500 && shrunk.cut_off.is_none(), "{file}, seed {}: {shrunk}", plan.seed);
             assert!(small.problems(Source::new("", "")).is_empty());
             assert!(needs.faults.iter().all(|fault| fault.needed) && needs.deviations.iter().all(|deviation| deviation.needed));
-            // Its file gives the same run.
+            // Reading its file gives the same run.
             let read: Plan = sim_config::toml::from_str("small.toml", &small.to_toml()).unwrap();
             let outcome = outcome(&read);
             let recorded = read.recorded.as_ref().unwrap();
@@ -179,7 +179,7 @@ fn a_limit_keeps_the_smallest_plan_so_far() {
 
 #[test]
 fn who_has_enough_waits_for_one_run_at_the_most() {
-    /// Has enough after some runs.
+    /// Stops after some runs.
     struct Enough {
         after: u64,
         ran: Cell<u64>,
@@ -220,7 +220,7 @@ fn two_faults_of_which_each_is_enough_are_named_together() {
 
 #[test]
 fn a_crash_in_a_pool_of_pods_shrinks_to_one_node_and_nobody_who_does_not_matter() {
-    // As the threads of the program that run plans.
+    // Like the threads of the program that run plans.
     let thread = std::thread::Builder::new().stack_size(sim_harness::engine::STACK_BYTES).spawn(shrink_a_crash_in_a_pool).unwrap();
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }

@@ -1,4 +1,4 @@
-//! What the documents ask for is exercised while faults are active: `ci/statements.toml` says where, and this runs it.
+//! The behaviour that the documents require occurs while faults are active: `ci/statements.toml` states where, and this test runs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,40 +14,41 @@ use sim_harness::engine::thread_pool::{ThreadPool, jobs};
 use sim_harness::scenario::Scenario;
 use sim_harness::system::{RunOptions, systems};
 
-/// How many seeds of a scenario run at a time, and how many at most. More than the first few run only where something is still to be seen.
+/// The number of seeds of a scenario that run at a time, and the maximum. More than the first batch run only if something has not been seen
+/// yet.
 const BATCH: u64 = 4;
 const SEEDS_MAX: u64 = 40;
 
-/// How many statements the documents make.
+/// The number of statements in the documents.
 const STATEMENTS: usize = 105;
 
-/// The file `ci/statements.toml`, as it is read.
+/// The content of the file `ci/statements.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     statement: Vec<Statement>,
 }
 
-/// A sentence of the documents that asks for behaviour.
+/// A sentence of the documents that requires behaviour.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Statement {
-    /// Its name, unique in the file, by which the table and messages call it.
+    /// Its name, unique in the file and used by the table and by messages.
     id: String,
-    /// What it asks for, in our own words.
+    /// The requirement, in our own words.
     says: String,
-    /// Where the reference describes that.
+    /// The location of its description in the reference.
     reference: String,
-    /// The coverage points that are passed where it is followed.
+    /// The coverage points that are reached if it is followed.
     #[serde(default)]
     reached: Vec<String>,
     /// The claims that would be violated, or held nowhere, if it were not followed.
     judged: Vec<String>,
-    /// The scenarios that must hold and in which that takes place under faults.
+    /// The scenarios that must hold and in which it occurs under faults.
     scenarios: Vec<String>,
 }
 
-/// What one run passed and judged.
+/// The coverage points and claims of one run.
 #[derive(Default)]
 struct Shown {
     points: BTreeSet<String>,
@@ -55,14 +56,14 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether it shows the statement: it passes one of its points, if it has any, and one of its claims judges.
+    /// Whether it shows the statement: it reaches one of its points, if it has any, and one of its claims judges.
     fn shows(&self, statement: &Statement) -> bool {
         let passed = statement.reached.is_empty() || statement.reached.iter().any(|point| self.points.contains(point));
         passed && statement.judged.iter().any(|claim| self.claims.contains(claim))
     }
 }
 
-/// What a run in which a fault took hold showed as a whole, and what of it while a fault was active.
+/// The coverage of a whole run in which a fault took hold, and of the times when a fault was active.
 #[derive(Default)]
 struct Run {
     whole: Shown,
@@ -94,7 +95,7 @@ fn named(scenario: &Scenario) -> BTreeSet<&str> {
     always.chain(eventually).chain(check.sometimes.iter().map(|claim| claim.as_str())).collect()
 }
 
-/// What is wrong with a statement before anything runs.
+/// The errors in a statement that are found before anything runs.
 fn problems(statement: &Statement, points: &BTreeSet<String>, known: &BTreeMap<String, Ready>) -> Vec<String> {
     let mut wrong = Vec::new();
     if statement.says.trim().is_empty() || statement.judged.is_empty() || statement.scenarios.is_empty() {
@@ -122,7 +123,7 @@ fn problems(statement: &Statement, points: &BTreeSet<String>, known: &BTreeMap<S
     wrong
 }
 
-/// What the next seeds of a scenario show, after so many.
+/// Runs the next seeds of a scenario, after the first `after`.
 fn run(ready: &Ready, after: u64) -> Vec<Run> {
     let pool = ThreadPool { jobs: jobs(None), chunk: 1, label: &ready.scenario.name, progress: &Unobserved };
     let runs = pool.each(after..after + BATCH, || (), |(), seed| run_seed(ready, seed));
@@ -144,13 +145,13 @@ fn run_seed(ready: &Ready, seed: u64) -> Result<Run, HarnessBug> {
             run.while_active.claims.insert(claim.to_owned());
         }
     }
-    // What must come true once faults are over is judged at its bound; what is to be seen is looked for in the whole run.
+    // Claims that must come true after the faults are judged at their bound; `sometimes` claims are looked for in the whole run.
     let awaited = ready.scenario.check.eventually.iter().map(|eventually| eventually.claim.as_str().to_owned());
     run.whole.claims.extend(awaited.chain(outcome.held));
     Ok(run)
 }
 
-/// What of a statement none of these runs shows.
+/// The points and claims of a statement that none of these runs shows.
 fn unseen(statement: &Statement, runs: &BTreeMap<&String, Vec<Run>>) -> Vec<String> {
     let of = || statement.scenarios.iter().flat_map(|name| &runs[name]);
     let points = statement.reached.iter().filter(|point| !of().any(|run| run.whole.points.contains(*point)));
@@ -164,12 +165,12 @@ fn unseen(statement: &Statement, runs: &BTreeMap<&String, Vec<Run>>) -> Vec<Stri
     unseen
 }
 
-/// Names as a cell of the table has them, each as code.
+/// Names as a cell of the table, each as code.
 fn names<S: AsRef<str>>(names: &[S]) -> String {
     names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// What the page begins with.
+/// The beginning of the page.
 fn head() -> String {
     let about = [
         "Each sentence of the documents that asks for behaviour ([D §0](../reference/deviations.md#d-0)), where the reference describes",

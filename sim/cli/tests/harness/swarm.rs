@@ -1,4 +1,4 @@
-//! What a swarm of faults draws.
+//! The faults that a swarm draws.
 
 use kube_sim::fault::{Drawn, FaultDraft, FaultKind, FaultTargets, Inventory, Targeting, Trigger};
 use sim_config::Source;

@@ -66,7 +66,7 @@ fn failures_of_one_cause_are_one_finding_with_one_smaller_plan() {
     let named: u128 = finding.seed_ranges.iter().map(|range| range.count()).sum();
     assert_eq!(named, u128::from(finding.seeds), "every seed that showed it is named");
 
-    // One plan for each seed that failed, and one smaller one, which breaks every claim that names it.
+    // One plan for each failed seed, and one smaller plan, which violates every claim whose failure names it.
     let names = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let (smaller, whole): (Vec<String>, Vec<String>) = names.partition(|name| name.ends_with("-min.toml"));
     assert_eq!((smaller.len(), whole.len() as u64), (1, scenario.violated));

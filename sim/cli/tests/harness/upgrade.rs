@@ -1,4 +1,4 @@
-//! Upgrades: processes that begin in an older version, and what that excuses.
+//! Upgrades: processes that start in an older version, and the violations that this excuses.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use sim_harness::system::RunOptions;
 struct Nobody;
 impl Watch for Nobody {}
 
-/// Clients that increment without a pause for 20 s; of two versions until the last is replaced after at most 8 s.
+/// Clients that increment without a pause for 20 s; they have two versions until the last one is replaced after at most 8 s.
 fn upgrade(more: &str) -> String {
     format!(
         r#"name = "upgrade"
@@ -35,7 +35,7 @@ fn read(text: &str) -> Result<Scenario, String> {
 const OLDER: &str =
     r#"upgrade = { processes = "client-*", deviations = ["counter-decides-once"], at = "2s..4s", every = "2s", settles = "3s" }"#;
 
-/// The violations of some seeds: when, and with which excuse.
+/// The violations in some seeds: their times and their excuses.
 fn violations(scenario: &Scenario) -> Vec<(f64, Option<String>)> {
     let of_seed = |seed| run_plan(&scenario.draw(seed), &stage(&[]).unwrap(), RunOptions::default()).unwrap().violations;
     (0..10).flat_map(of_seed).map(|violation| (violation.at.as_f64(), violation.excuse)).collect()
@@ -57,11 +57,11 @@ fn what_the_present_version_breaks_is_found_once_it_is_settled() {
     let found = violations(&scenario);
     let (early, late): (Vec<_>, Vec<_>) = found.iter().partition(|(at, _)| *at < 9.0);
     assert!(early.iter().all(|(_, excuse)| excuse.is_some()) && late.iter().any(|(_, excuse)| excuse.is_none()), "{found:?}");
-    // Many excused ones do not hide it.
+    // Many excused violations do not hide it.
     assert!(early.len() >= 20, "{found:?}");
 }
 
-/// The same with processes that begin in the present version, and are rolled back to the older one between 2 and 7 s.
+/// The same scenario with processes that start in the present version, and are rolled back to the older one between 2 and 7 s.
 fn rolled_back() -> String {
     OLDER.replace(r#"at = "2s..4s""#, r#"rolled_back = "2s..3s", at = "7s..8s""#)
 }
@@ -73,7 +73,7 @@ fn what_a_roll_back_breaks_is_excused_while_the_older_version_runs_and_until_not
     assert!(found.len() > 10, "{found:?}");
     let is_excused = |(at, excuse): &(f64, Option<String>)| excuse.as_deref() == Some("older-version") && (2.0..15.1).contains(at);
     assert!(found.iter().all(is_excused), "{found:?}");
-    // The present version is judged before and after.
+    // The present version is judged before and after the older version runs.
     scenario.deviations = scenario.upgrade.as_ref().unwrap().deviations.clone();
     let judged: Vec<f64> = violations(&scenario).into_iter().filter(|(_, excuse)| excuse.is_none()).map(|(at, _)| at).collect();
     assert!(judged.iter().any(|at| *at < 3.0) && judged.iter().all(|at| *at < 3.0 || *at >= 14.0), "{judged:?}");

@@ -1,12 +1,12 @@
-//! The conflict figures of the simulation beside those of upstream's own programs.
+//! The conflict figures of the simulation compared with those of upstream's own programs.
 //!
 //! Spiderpool's `IPAM.Allocate` and `IPAM.Release` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756) were run as separate
-//! processes, one a writer, on a kube-apiserver v1.37.2 with etcd 3.7.0 on loopback, two cores for all of them: `rows.csv`, median and
-//! range of three or five repetitions. `machine`: whether other work shared the cores. Round trips were as they came (0), or stretched:
-//! each request waited half the stated time before it was sent, and its answer was held back until the whole had passed.
+//! processes, one per writer, on a kube-apiserver v1.37.2 with etcd 3.7.0 on loopback, two cores for all of them: `rows.csv` has the median
+//! and the range of three or five repetitions. `machine`: whether other work shared the cores. Round trips were unchanged (0), or
+//! stretched: each request waited half the stated time before it was sent, and its answer was held back until the whole time had passed.
 //!
-//! One machine stands for all rows: [`Server`] and [`SCATTER`]. Its times were found by a search over the bursts of 8 and 32 writers, and
-//! rounded by [`FOUND_FROM`]. What other work adds on a loaded machine was found from the round trips of two writers, and from BYOM at
+//! One machine represents all rows: [`Server`] and [`SCATTER`]. Its times were found by a search over the bursts of 8 and 32 writers, and
+//! rounded by [`FOUND_FROM`]. The effect of other work on a loaded machine was found from the round trips of two writers, and from BYOM at
 //! 40/100 ms with 8.
 
 #[path = "../support/install.rs"]
@@ -28,36 +28,36 @@ use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 use sim_harness::world::Stage;
 
-/// How many bursts a row is measured with.
+/// The number of bursts with which a row is measured.
 const BURSTS: u64 = 60;
 
 /// The page that shows the table.
 const PAGE: &str = "docs/tables/real-programs.md";
 
-/// The server, its machine and what clients do on it, in microseconds of one of [`WIDTH`] processors.
+/// The costs of the server, its machine and its clients, in microseconds of one of [`WIDTH`] processors.
 struct Server {
     read: u32,
     write: u32,
     conflict: u32,
-    /// What a client does with a change that it watches.
+    /// The work of a client on a change that it watches.
     event: u32,
-    /// What a client does with an answer.
+    /// The work of a client on an answer.
     client: u32,
-    /// Until a write is in etcd, whatever the load.
+    /// The time until a write is in etcd, whatever the load.
     commit: u32,
-    /// One way, where round trips are as they come.
+    /// The delay in one direction, if round trips are not stretched.
     network: u32,
-    /// For each KiB of an object, wherever it is worked on.
+    /// The additional work for each KiB of an object, wherever it is processed.
     per_kib: u32,
 }
 
 const SERVER: Server =
     Server { read: 1_200, write: 1_200, conflict: 600, event: 460, client: 500, commit: 1_550, network: 70, per_kib: 35 };
-/// Processors, and on how many requests the server works side by side.
+/// The number of processors, and the number of requests that the server processes concurrently.
 const WIDTH: u32 = 2;
 const SIDE_BY_SIDE: u32 = 8;
 
-/// How far times scatter: the standard deviations of the logarithms of work, of what a conflict takes more, and of what etcd takes.
+/// The scatter of times: the standard deviations of the logarithms of the work, of the extra work of a conflict, and of the time in etcd.
 struct Scatter {
     work: f64,
     conflict: f64,
@@ -65,14 +65,14 @@ struct Scatter {
 }
 
 const SCATTER: Scatter = Scatter { work: 0.25, conflict: 0.8, commit: 0.88 };
-/// Where other work shares the machine: so many other things run, and etcd stalls, on a read by 2 ms on average and on a write by 8 ms,
-/// mostly by less and at times by much more.
+/// The load if other work shares the machine: the number of other tasks; etcd also stalls, on a read by 2 ms on average and on a write by 8
+/// ms, mostly by less and at times by much more.
 const BACKGROUND: u32 = 8;
 const LOADED_READ: u32 = 2_000;
 const LOADED_COMMIT: u32 = 8_000;
 const LOADED_SCATTER: f64 = 2.5;
 
-/// The rows by which the times were rounded, after a search over the bursts of 8 and 32 writers.
+/// The rows that were used to round the times, after a search over the bursts of 8 and 32 writers.
 const FOUND_FROM: [&str; 7] = [
     "spiderpool, together, as they come, 8",
     "spiderpool, together, as they come, 32",
@@ -83,10 +83,10 @@ const FOUND_FROM: [&str; 7] = [
     "byom, together, 4/10 ms, 8",
 ];
 
-/// What a BYOM adaptor needs between an answer and its next request (measured: 0.25 to 0.5 ms).
+/// The time of a BYOM adaptor between an answer and its next request (measured: 0.25 to 0.5 ms).
 const THINK_US: u32 = 250;
 
-/// Figures that do not agree, and why. Whoever makes one agree takes its line out.
+/// Figures that do not agree, and the reasons. A change that makes one agree has to remove its line.
 const OFF: [(&str, &str, &str); 13] = [
     ("spiderpool, again, 40/100 ms, 32, loaded", CONFLICTS, BUSIER),
     ("spiderpool, unlimited-loop, as they come, 8, loaded", CONFLICTS, BUSIER),
@@ -114,7 +114,7 @@ const CONFLICTS: &str = "conflicts a call";
 const GIVE_UP: &str = "give up";
 const LOST: &str = "lost a burst";
 
-/// Loops of which the DELs are measured.
+/// Loops in which the DELs are measured.
 const RELEASES: &str = "release-loop";
 
 #[derive(Clone, Debug, Deserialize)]
@@ -134,7 +134,7 @@ struct Row {
     lost: Option<f64>,
     lost_low: Option<f64>,
     lost_high: Option<f64>,
-    /// Whether each request takes its time whatever else there is to do, in place of all that [`SERVER`] says.
+    /// Whether each request takes its time without queueing, instead of the values in [`SERVER`].
     #[serde(skip)]
     unqueued: bool,
 }
@@ -204,7 +204,7 @@ impl Row {
         };
         let mut scenario: Scenario =
             sim_config::toml::from_str("row.toml", &(head.to_owned() + &rest)).unwrap_or_else(|problems| panic!("{problems}"));
-        // The agents that were measured had served before.
+        // The measured agents had served before.
         let without = vec![DeviationName::new("first-add-fills-caches").unwrap()];
         DeviationChange { profile: Some(Profile::Upstream), without, ..DeviationChange::default() }.apply(&mut scenario.deviations);
         scenario
@@ -259,8 +259,8 @@ impl Row {
         )
     }
 
-    /// How many calls each writer makes in a loop. What agents of Spiderpool made was not recorded: the shares of calls that gave up are
-    /// those of 108, 120 and 320 calls.
+    /// The number of calls that each writer makes in a loop. The number that agents of Spiderpool made was not recorded: the shares of
+    /// calls that gave up are those of 108, 120 and 320 calls.
     fn rounds(&self) -> u32 {
         match (&*self.system, self.writers) {
             ("byom", _) => 50,
@@ -274,18 +274,18 @@ impl Row {
         if self.start.starts_with("unlimited") { "backoff = { attempts = 40, base = '10ms', factor = 1.5, jitter = 0.1 }\n" } else { "" }
     }
 
-    /// In how many bursts it is measured: a loop has many calls.
+    /// The number of bursts with which it is measured: a loop has many calls.
     fn bursts(&self) -> u64 {
         let bursts = if self.start.ends_with("loop") { BURSTS / 6 } else { BURSTS };
         if self.unqueued { bursts.div_ceil(4) } else { bursts }
     }
 
-    /// What the simulation gives for this row, with its intervals.
+    /// The simulation's figures for this row, with their intervals.
     fn measure(&self) -> Point {
         self.measure_in(&self.scenario())
     }
 
-    /// The same in this scenario.
+    /// The figures in this scenario.
     fn measure_in(&self, scenario: &Scenario) -> Point {
         let stage = Stage::new(Vec::new());
         let burst = |seed| -> PoolRun {
@@ -296,13 +296,13 @@ impl Row {
         Point::of(Setting { instances: self.writers, ..Setting::default() }, 0, &runs)
     }
 
-    /// The share of calls in a loop that may well give up where none of the real ones did, by the rule of three: there were three runs.
+    /// The share of calls in a loop that may give up although none of the real ones did, by the rule of three: there were three runs.
     fn unseen(&self) -> f64 {
         if self.start.ends_with("loop") && self.give_up_high == 0.0 { 1.0 / f64::from(self.writers * self.rounds()) } else { 0.0 }
     }
 
-    /// Each figure with its name, of first calls unless the real pods asked again: what the simulation gives, the median of the real runs,
-    /// and their range.
+    /// Each figure with its name, of first calls unless the real pods asked again: the value in the simulation, the median of the real
+    /// runs, and their range.
     fn figures(&self, point: &Point) -> Vec<(&'static str, Estimate, f64, (f64, f64))> {
         let of = |metric| point.get(metric).unwrap_or_default();
         let (conflicts, exhausted) = match self.start.as_str() {
@@ -321,8 +321,8 @@ impl Row {
     }
 }
 
-/// Whether a figure is within a tenth of the real median, or within the range of the real runs where that is wider; the interval of the
-/// simulation has to meet it.
+/// Whether a figure is within a tenth of the real median, or within the range of the real runs if that is wider; the interval of the
+/// simulation has to overlap it.
 fn agrees(found: Estimate, real: f64, (low, high): (f64, f64)) -> bool {
     found.high.unwrap_or(f64::INFINITY) >= low.min(real * 0.9) && found.low.unwrap_or(0.0) <= high.max(real * 1.1)
 }
@@ -331,7 +331,7 @@ fn rows() -> Vec<Row> {
     csv::Reader::from_reader(include_bytes!("rows.csv").as_slice()).deserialize().collect::<Result<_, _>>().unwrap()
 }
 
-/// The rows with their points, and those of servers without a queue, measured on two threads.
+/// The rows with their points, and the points of servers without a queue, measured on two threads.
 fn measured() -> Vec<(Row, Point, Point)> {
     let waiting = Mutex::new(rows().into_iter().enumerate().collect::<Vec<_>>());
     let done = Mutex::new(Vec::new());

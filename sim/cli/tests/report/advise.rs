@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Folder, cut, done, refused};
 
-/// What was tried, best first.
+/// The policies that were tried, best first.
 fn ranked(folder: &Folder) -> Vec<Value> {
     let report: Value = serde_json::from_str(&folder.text("report.json")).unwrap();
     report["advice"]["ranked"].as_array().unwrap().clone()
@@ -32,7 +32,7 @@ fn writers_in_lock_step_are_pulled_apart_by_jitter_as_the_independent_model_says
     let folder = Folder::missing("advise-lock-step");
     let said = done("conflicts", "--vary instances=8 --advise --seeds 200 --precision 50%", &folder.0);
     let all = ranked(&folder);
-    // B §8.3: 31.8 % give up with `DefaultBackoff`, nobody with 12 attempts and full jitter; with one writer there is nobody to meet.
+    // B §8.3: 31.8 % give up with `DefaultBackoff`, none with 12 attempts and full jitter; a single writer has no conflicts.
     let share = |policy: &str| gain(&all, policy, "calls that give up")["with"]["value"].as_f64().unwrap();
     assert!((100.0 * share("today: default-backoff") - 31.8).abs() < 4.0, "{said}");
     for policy in ["12 attempts, full jitter up to 500ms", "one allocator for all", "a Lease for the pool"] {
@@ -41,7 +41,7 @@ fn writers_in_lock_step_are_pulled_apart_by_jitter_as_the_independent_model_says
         assert!(gain["significant"] == true && gain["difference"]["high"].as_f64().unwrap() < -0.2, "{gain}");
     }
     assert!(share("full jitter") < share("today: default-backoff"), "{said}");
-    // Two writers at each of four pools: half a conflict a call, as the model has it for two.
+    // Two writers at each of four pools: half a conflict per call, as the model predicts for two.
     let conflicts = |policy: &str| gain(&all, policy, "conflicts per call")["with"]["value"].as_f64().unwrap();
     assert!((conflicts("4 pools") - 0.5).abs() < 0.02, "{said}");
     assert!((conflicts("12 attempts, full jitter up to 500ms") - 1.75).abs() < 0.1, "{said}");
@@ -61,7 +61,7 @@ fn all_policies_have_the_same_bursts() {
     let today = &seeds["today: default-backoff"];
     assert_eq!(today.len(), 30);
     assert!(seeds.values().all(|other| other == today), "{seeds:?}");
-    // Who is alone never tries again: on the same seeds, and only on these, its times are the same to the last digit, whatever the policy.
+    // A single writer never retries: on the same seeds, and only on these, its times are the same to the last digit, whatever the policy.
     let alone = Folder::missing("advise-alone");
     let said = done("conflicts", "--vary instances=1 --advise --seeds 30", &alone.0);
     let all = ranked(&alone);
@@ -85,7 +85,7 @@ fn records_that_upstream_loses_are_kept_by_whoever_decides_again() {
     assert_eq!((lost("today: default-backoff"), lost("decides again")), (3.0, 0.0), "{said}");
     let place = |policy: &str| all.iter().position(|one| one["policy"] == policy).unwrap();
     assert!(place("decides again") < place("full jitter") && place("decides again") < place("today: default-backoff"), "{said}");
-    // Interrupted or not, whoever asks again gets the same.
+    // Whether interrupted or not, the same question gets the same answer.
     let files = |folder: &Folder| ["advice.csv", "bursts.csv", "report.json", "index.html"].map(|name| folder.text(name));
     let whole = files(&folder);
     cut(&folder, "tried.csv", 3);
@@ -100,7 +100,7 @@ fn agents_of_spiderpool_are_advised_too() {
     let said = done("conflicts", "--system spiderpool --vary nodes=8 --vary start=together --advise --seeds 40 --precision 50%", &folder.0);
     let all = ranked(&folder);
     let conflicts = |policy: &str| gain(&all, policy, "conflicts per call")["with"]["value"].as_f64().unwrap();
-    // Two agents at each of four pools have half a conflict a call.
+    // Two agents at each of four pools have half a conflict per call.
     assert!((conflicts("4 pools") - 0.5).abs() < 0.05, "{said}");
     assert!(conflicts("today: hardened") > 2.0, "{said}");
     let gives_up = gain(&all, "12 attempts, full jitter up to 500ms", "calls that give up");

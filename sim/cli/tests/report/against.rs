@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::demand::{LOST, scenario};
 use super::{Folder, done, refused};
 
-/// The comparison in the JSON that a report leaves in its folder.
+/// The comparison in the JSON file that a report writes into its folder.
 fn against(folder: &Folder) -> Value {
     let report: Value = serde_json::from_str(&folder.text("report.json")).unwrap();
     report["against"].clone()
@@ -50,7 +50,7 @@ fn conflicts_beside_themselves_do_not_change_and_another_policy_changes_them() {
     assert_eq!(change(&other, "calls that give up")["place"], "8 adaptors");
     assert_eq!(change(&other, "calls that give up")["significant"], true);
     assert!(other.text("index.html").contains("Compared with ") && other.text("index.html").contains("What changed"));
-    // What was printed as JSON is as good as the folder, and a table that is drawn again is compared, too.
+    // The printed JSON is as good as the folder, and a table that is drawn again is compared, too.
     let (json, drawn) = (old.0.with_extension("json"), Folder::missing("against-drawn"));
     std::fs::write(&json, old.text("report.json")).unwrap();
     let from = format!("--from {} --against {}", other.0.join("points.csv").display(), json.display());
@@ -97,7 +97,7 @@ fn the_size_of_a_pool_is_compared() {
     let said = done("capacity", &with, &same.0);
     assert!(said.starts_with("as it is: addresses needed did not change (6), not significant."), "{said}");
     unchanged(&same);
-    // Leaks that are taken back at once cost nothing any more.
+    // Leaks that are reclaimed at once cost nothing any more.
     let said = done("capacity", &format!("{with} --set workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=\"0\""), &new.0);
     assert!(
         said.starts_with("as it is: addresses needed fell by 33.3 %, from 6 to 4 (95 % interval -33.3 to -33.3 %), significant."),
@@ -137,7 +137,7 @@ fn what_is_no_earlier_report_of_this_kind_is_refused_before_anything_is_done() {
     let whole = old.text("report.json");
     let file = old.0.join("report.json");
     let with = format!("{ASKED} --against {}", old.0.display());
-    // Within a line, wherever the middle is.
+    // The middle is within a line.
     let half: String = whole.chars().take(whole.len() / 2).collect::<String>().trim_end().to_owned();
     let place =
         format!("report.json:{}:{}: cannot be compared with: EOF while parsing", half.lines().count(), half.lines().last().unwrap().len());

@@ -16,7 +16,7 @@ fn the_drawn_log_gives_the_server_that_it_was_drawn_from() {
         let found = number(path);
         assert!((found / expected - 1.0).abs() < part, "{path}: {found}, expected {expected}");
     };
-    // What the script says: 1 ms and 2 ms on one processor, as long again beyond it, 0.5 ms for a conflict.
+    // The values of the script that made the log: 1 ms and 2 ms on one processor, the same time outside it, 0.5 ms for a conflict.
     near("/fit/read/mean_s", 0.002, 0.03);
     near("/fit/write/mean_s", 0.004, 0.03);
     near("/fit/conflict_s", 0.000_5, 0.2);
@@ -82,7 +82,7 @@ fn what_is_wrong_with_a_log_gets_one_sentence_and_its_place() {
         refused("calibrate", &path.display().to_string(), &out, expected);
         assert!(!out.exists(), "nothing is half done");
     }
-    // Cut within a line, and the last hour first: told, and used.
+    // Cut within a line, with the last hour first: that is reported, and the log is used.
     let (early, late) = whole.split_at(whole[..whole.len() / 2].rfind('\n').unwrap() + 1);
     std::fs::write(&path, format!("{late}{}", &early[..early.len() - 20])).unwrap();
     let said = done("calibrate", &path.display().to_string(), &out);

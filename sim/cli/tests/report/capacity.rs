@@ -9,7 +9,7 @@ fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
     assert!(said.contains("exhausted < 1 % holds for up to 4 adaptors") && said.contains("A burst that shows it:"), "{said}");
     let from = format!("--from {}", first.0.join("points.csv").display());
     assert_eq!(done("capacity", &format!("{from} --objective exhausted<1%"), &again.0), said);
-    // B §8.3: 9.7 % of five adaptors' calls give up, 18.7 % of six, 32 % of eight; seven were not tried.
+    // B §8.3: 9.7 % of the calls of five adaptors give up, 18.7 % of those of six, 32 % of those of eight; seven were not tried.
     for (share, expected) in [
         ("15", "exhausted < 15 % holds for up to 5 adaptors"),
         ("50", "exhausted < 50 % holds for all of up to 8 adaptors"),
@@ -31,7 +31,7 @@ fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
     assert!(!nowhere.0.exists());
 }
 
-/// Without faults each call has an answer; under hostile faults so many have none that not even two adaptors meet the objective.
+/// Without faults each call has an answer; under hostile faults so many calls have none that not even two adaptors meet the objective.
 #[test]
 fn under_hostile_faults_more_calls_have_no_answer_than_an_objective_wants() {
     let folder = Folder::missing("capacity-faults");

@@ -10,7 +10,7 @@ fn explained() -> BTreeMap<String, Vec<String>> {
     let of_table = |part: &str| {
         let name = part.lines().next().unwrap().to_owned();
         let rows = part.lines().filter(|line| line.starts_with("| `")).map(|line| line.split('|').nth(1).unwrap());
-        // Heads stand in backquotes, what the console says in parentheses.
+        // Column heads are in backquotes, and the heads on the console in parentheses.
         let heads = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
         (name, heads.collect())
     };

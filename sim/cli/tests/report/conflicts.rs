@@ -19,7 +19,7 @@ fn points_agree_with_the_independent_model_within_its_tolerance() {
     let folder = Folder::missing("model");
     let said = done("--vary instances=4,8,16 --vary retry=default-backoff,default-retry,twelve --seeds 1000", &folder.0);
     let points = table::read(&folder.text("points.csv")).unwrap().points;
-    // N = 4 stands in the tables with `DefaultBackoff` only.
+    // The tables contain N = 4 with `DefaultBackoff` only.
     let compared: Vec<bool> = points
         .iter()
         .filter_map(|point| Some(point.modelled()?.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted))))
@@ -161,7 +161,8 @@ fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
     assert!(again.text("index.html").contains("How often do the agents of nodes"));
 }
 
-/// Bursts under hostile faults have other figures than those without faults, and who has no address for a fault is not said to give up.
+/// Bursts under hostile faults have other figures than those without faults, and a call without an address because of a fault does not
+/// count as giving up.
 #[test]
 fn hostile_faults_change_what_a_burst_costs() {
     for (system, asked) in [("byom", "--vary instances=8"), ("spiderpool", "--vary nodes=4 --vary pods=2 --vary start=together")] {
@@ -181,7 +182,7 @@ fn hostile_faults_change_what_a_burst_costs() {
         }
         assert!(Metric::OF_FAULTS.into_iter().all(|metric| none.get(metric).is_none() && hostile.get(metric).is_some()));
         assert!(mixed.value(Metric::MetFault) > 0.5 && hostile.value(Metric::MetFault) > 0.9, "{said}");
-        // Whole intervals are apart: that some take longer is no accident.
+        // The intervals do not overlap: the longer times are no coincidence.
         let late = |point: &Point| point.get(Metric::AllocateP99).unwrap();
         assert!(late(hostile).low.unwrap() > 2.0 * late(none).value, "{:?} {:?}", late(none), late(hostile));
         let failed = |point: &Point| point.value(Metric::RefusedOtherwise) + point.value(Metric::Unanswered);
@@ -227,7 +228,7 @@ fn the_faults_of_a_scenario_are_what_bursts_meet() {
         files.file(name, &scenario(faults));
         files.0.join(name).display().to_string()
     };
-    // From shortly before the burst on nobody reaches an API server, for as long as the row says.
+    // From shortly before the burst, no adaptor reaches an API server, for the duration in the row.
     let cut = file("cut.toml", "[[fault]]\nkind = 'partition'\nfrom = 'adaptor-*'\nto = 'apiserver-*'\nat = '29s'\nfor = '3s'\n");
     let folder = Folder::missing("faults-cut");
     let said = done(&format!("--vary instances=4 --seeds 30 --faults {cut}"), &folder.0);

@@ -1,14 +1,14 @@
-//! `report capacity` of pods that come and go.
+//! `report capacity` of a trace of pods.
 
 use ipam_reports::demand;
 
 use super::{Folder, cut, done, file, refused};
 
-/// Six pods for an hour each at once, two of which come when two have gone.
+/// Six pods that live for an hour each, two of which arrive when two have gone.
 const TRACE: &str = "name,creation_time,deletion_time,scheduled_time\n\
                      a,0,600,0\nb,0,600,0\nc,10,,10\nd,10,,10\ne,1200,,1200\nf,1200,,1200\n";
 
-/// A scenario on that trace, in a folder of its own. Half an hour of the trace takes three minutes.
+/// A scenario with that trace, in a separate folder. Half an hour of the trace takes three minutes.
 pub(super) fn scenario(folder: &Folder, more: &str) -> String {
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("pods.csv"), TRACE).unwrap();
@@ -30,7 +30,7 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
     let (input, out) = (Folder::missing("demand-in"), Folder::missing("demand-out"));
     let asked = format!("{} --objective refused<1%", scenario(&input, LOST));
     let said = done("capacity", &asked, &out.0);
-    // Without a leak four addresses do; with leaks those of `a` and `b` are still recorded when `e` and `f` come.
+    // Without a leak four addresses suffice; with leaks those of `a` and `b` are still recorded when `e` and `f` arrive.
     for expected in [
         "as it is: refused < 1 % holds with 6 addresses in all of 3 runs",
         "5 are too few",
@@ -44,7 +44,7 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
     let trials = demand::sizes_of(&out.text("sizes.csv")).unwrap().trials;
     let given = trials.iter().find(|trial| trial.form == "as it is" && trial.addresses == 9).unwrap();
     assert_eq!((given.asked, given.peak, given.peak_leaked, given.refused), (6, 6, 2, 0.0));
-    // Another time nothing is simulated; cut off, it goes on.
+    // When repeated, nothing is simulated; a report that was cut off is continued.
     let files = || ["sizes.csv", "usage.csv", "runs.csv", "reclaims.csv", "index.html"].map(|name| out.text(name));
     let whole = files();
     assert_eq!(done("capacity", &asked, &out.0), said);
@@ -53,7 +53,7 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
     assert_eq!(done("capacity", &asked, &out.0), said);
     assert!(whole == files(), "what was finished is kept, and the rest is what it would have been");
     assert!(out.0.join("usage-2.png").exists() && out.0.join("head-room.svg").exists());
-    // Drawn again it says the same, and shows the same.
+    // When drawn again, the text and the plots are the same.
     let again = Folder::missing("demand-again");
     let from = format!("--from {}", out.0.join("sizes.csv").display());
     assert_eq!(done("capacity", &from, &again.0), said);
@@ -69,7 +69,7 @@ fn an_interruption_costs_only_the_runs_that_are_under_way() {
     let (input, out, whole) = (Folder::missing("broken-in"), Folder::missing("broken-out"), Folder::missing("broken-whole"));
     let asked = format!("{} --objective refused<1%", scenario(&input, LOST));
     let said = done("capacity", &asked, &whole.0).replace(&*whole.0.to_string_lossy(), "OUT");
-    // As if it had been stopped in the first size: its tables are empty, and two of its runs are there.
+    // As if it had been stopped in the first size: its tables are empty, and two of its runs are stored.
     done("capacity", &asked, &out.0);
     for table in ["sizes.csv", "usage.csv", "runs.csv", "reclaims.csv"] {
         cut(&out, table, 1);
@@ -125,7 +125,7 @@ fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
     std::fs::create_dir_all(&input.0).unwrap();
     let path = |name: &str| input.0.join(name).display().to_string();
     std::fs::write(path("s.csv"), "name,creation_time,deletion_time,scheduled_time\na,0,600,0\nb,60,,60\nc,600,900,\n").unwrap();
-    // No column says when a pod was bound but for the one that never was.
+    // The time of binding matters only for the pod that was never bound.
     let written = "pod,born,gone,bound\na,2026-01-15T12:00:00Z,2026-01-15T12:10:00Z,2026-01-15T12:00:00Z\n\
                    b,2026-01-15T13:01:00+01:00,,2026-01-15T12:01:00Z\nc,2026-01-15T12:10:00Z,2026-01-15T12:15:00Z,\n";
     std::fs::write(path("d.csv"), written).unwrap();
@@ -135,7 +135,7 @@ fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
     assert!(said.contains("as it is: 2 pods ask for addresses; at most 2 are recorded at a time"), "{said}");
     let columns = "--columns name=pod,arrival=born,departure=gone,scheduled=bound";
     assert_eq!(told(&dates, done("capacity", &format!("--trace {} {columns} {asked}", path("d.csv")), &dates.0)), said);
-    // Of a pipe it is the same.
+    // A pipe gives the same result.
     let out = from_pipe.0.display().to_string();
     let arguments: Vec<&str> =
         ["report", "capacity", "--trace", "-", "--out", &out].into_iter().chain(columns.split(' ')).chain(asked.split(' ')).collect();
@@ -166,7 +166,7 @@ fn a_trace_that_cannot_be_gets_its_place() {
     assert!(!out.0.exists());
 }
 
-/// The program with something on standard input.
+/// Runs the program with this input on standard input.
 fn piped(arguments: &[&str], input: &[u8]) -> std::process::Output {
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
         .args(arguments)
@@ -186,7 +186,7 @@ fn an_audit_log_goes_through_a_pipe_into_the_size_of_a_pool() {
     let trace = piped(&["trace", "from-audit", "-"], &log);
     let notes = String::from_utf8(trace.stderr).unwrap();
     assert_eq!(trace.status.code(), Some(0), "{notes}");
-    // Of eight that were there four came again, and thirty came new.
+    // Of eight existing pods four arrived again, and thirty new ones arrived.
     assert_eq!(trace.stdout.iter().filter(|byte| **byte == b'\n').count(), 1 + 8 + 4 + 30);
     assert!(notes.contains("30 pods: no name in the event of the creation") && !notes.contains("sorted by their time stamps"), "{notes}");
     let folder = out.0.display().to_string();

@@ -1,5 +1,5 @@
-//! `report`, as a planner runs it: figures that agree with an independent model, files that are the same however they came about, and a
-//! sentence for whatever is wrong.
+//! `report`, as a planner runs it: figures that agree with an independent model, files that do not depend on how they were made, and a
+//! sentence for each error.
 
 #[path = "../support/install.rs"]
 mod install;
@@ -20,20 +20,20 @@ use std::process::{Command, Output};
 
 use testkit::Folder;
 
-/// Cuts a table off after so many lines, in the middle of the next.
+/// Cuts a table off after this many lines, in the middle of the next one.
 fn cut(folder: &Folder, name: &str, lines: usize) {
     let kept: String = folder.text(name).lines().take(lines).map(|line| format!("{line}\n")).collect();
     folder.file(name, &(kept + "ipam-sim/po"));
 }
 
-/// A file of the project.
+/// The path of a file in the repository.
 fn file(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).display().to_string()
 }
 
 fn report(verb: &str, arguments: &str, out: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
-        // Wherever the user is: the reports need no files.
+        // In any folder: the reports need no files.
         .current_dir(std::env::temp_dir())
         .args(["report", verb, "--out"])
         .arg(out)

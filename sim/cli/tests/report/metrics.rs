@@ -4,7 +4,7 @@ use ipam_reports::metrics::{self, Source};
 
 use super::{Folder, cut, done, file, refused};
 
-/// Two values of a setting of a scenario that is none of Spiderpool.
+/// A question with two values of a setting, for a scenario that is not one of Spiderpool.
 fn asked(more: &str) -> String {
     format!("{} --vary workload.clients=2,6 --seeds 5 {more}", file("scenarios/smoke/counter-calm.toml"))
 }
@@ -26,7 +26,7 @@ fn the_files_are_the_same_whoever_runs_and_however_often() {
     let again = Folder::missing("metrics-again");
     assert_eq!(done("metrics", &format!("--from {}", one.0.join("values.csv").display()), &again.0), said);
     assert_eq!(one.text("run-requests.svg"), again.text("run-requests.svg"));
-    // The same runs, and only one of the metrics.
+    // The same runs, with only one of the metrics.
     let only = done("metrics", &asked("--metric conflicts"), &one.0);
     assert!(only.contains("conflicts") && !only.contains("requests"), "{only}");
 }
@@ -44,7 +44,7 @@ fn each_number_of_a_run_is_counted_at_its_point() {
     assert!(of_few.len() == 5 && many > few && few > 0.0, "{few} {many}");
     assert!(values.iter().all(|one| one.source == Source::Run), "the counter has no metric of its own");
     assert!(said.contains("counter-calm, clients 2") && said.contains("counter-calm, clients 6"), "{said}");
-    // Beside itself nothing changes; what a run of the sweep says of the same seeds is the same number.
+    // Compared with itself nothing changes; a run of the sweep with the same seeds gives the same number.
     let same = Folder::missing("metrics-same");
     let beside = done("metrics", &asked(&format!("--against {}", folder.0.display())), &same.0);
     assert!(beside.contains("The settings are the same."), "{beside}");

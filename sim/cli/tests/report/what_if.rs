@@ -1,4 +1,4 @@
-//! `report capacity` and `report reclaim` of what is not recorded: traces that are drawn again, more pods, and something else changed.
+//! `report capacity` and `report reclaim` for situations that were not recorded: resampled traces, more pods, and other changes.
 
 use ipam_reports::demand;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::demand::{LOST, scenario};
 use super::{Folder, cut, done, file, refused};
 
-/// Thirty pods in ten minutes, three at a time and one more that stays, each of them for 40 s, in a folder of its own.
+/// Thirty pods in ten minutes, three at a time and one more that stays, each of them for 40 s, in a separate folder.
 fn trace(folder: &Folder) -> String {
     std::fs::create_dir_all(&folder.0).unwrap();
     let pods: String = (0..30).map(|number| format!("p{number},{},{}\n", 60 * (number / 3), 60 * (number / 3) + 40)).collect();
@@ -34,7 +34,7 @@ fn resampled_traces_say_how_far_the_recorded_one_carries() {
     assert!(said.contains("over 20 traces of the same pods") && said.contains("the pod that is never deleted stays where it is"), "{said}");
     let (drawn, traces) = demand::resamples_of(&out.text("resamples.csv")).unwrap();
     assert_eq!((drawn.block_s, drawn.staying, drawn.passing, drawn.of, traces.len()), (40.0, 1, 30, 20, 20));
-    // Of fewer than a hundred pods none may be refused, so that what is recorded at a time is what is needed.
+    // With fewer than a hundred pods none may be refused, so that the number of concurrent records is the number needed.
     for trace in &traces {
         assert!(trace.addresses == Some(trace.peak) && trace.living <= trace.peak && trace.living >= 1, "{trace:?}");
     }
@@ -48,7 +48,7 @@ fn resampled_traces_say_how_far_the_recorded_one_carries() {
     assert!(sizes[0] < sizes[19], "as a trace may well be otherwise: {sizes:?}");
     let html = out.text("index.html");
     assert!(html.contains("<p class=\"headline\">") && html.contains("resamples.svg"));
-    // Threads, interruptions and drawing again change nothing.
+    // The number of threads, interruptions and drawing again change nothing.
     done("capacity", &format!("{asked} --jobs 1"), &other.0);
     assert_eq!(other.text("resamples.csv"), out.text("resamples.csv"));
     cut(&out, "resamples.csv", 8);
@@ -215,7 +215,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
     assert!(!out.0.exists());
 }
 
-/// A scenario that draws its pods.
+/// Writes a scenario that draws its pods.
 fn write_drawn(folder: &Folder) -> String {
     let text = "name = \"drawn\"\nwhy = \"a test\"\n[phases]\nsafety = \"60s\"\nliveness = \"60s\"\n[workload]\nkind = \"spiderpool\"\n\
                 [check]\nalways = [\"no-address-is-recorded-twice\"]\n";
@@ -238,7 +238,7 @@ fn agents_meet_at_the_servers_that_are_named() {
         said.contains("servers that work on 1 at a time, 962 µs on a read") && said.lines().next().unwrap().contains("requests queue"),
         "{said}"
     );
-    // Sixteen pods that start at the same instant wait for one another.
+    // Sixteen pods that start at the same instant wait for each other.
     let wait = |point: &ipam_reports::conflicts::Point| point.value(ipam_reports::conflicts::Metric::ServerWait);
     assert!(wait(&plain) == 0.0 && wait(&sized) > 0.001, "{} and {}", wait(&plain), wait(&sized));
 }

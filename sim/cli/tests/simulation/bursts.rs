@@ -1,4 +1,4 @@
-//! Bursts of allocations, besides the numbers that `conflicts.rs` compares: what a run counts and what it writes.
+//! Bursts of allocations, apart from the numbers that `conflicts.rs` compares: the counters and the tables of a run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A scenario with these lines of its workload, and others after it.
+/// A scenario with these lines in its workload, and others after it.
 fn scenario(workload: &str) -> Scenario {
     let text = format!(
         "name = 'burst'\nwhy = 'a test'\n[phases]\nsafety = '60s'\n[check]\nalways = ['revisions-only-grow']\n\
@@ -97,7 +97,7 @@ fn a_rate_limit_slows_down_what_it_must() {
         assert_eq!(run.counts.allocated, 10);
         run.makespan.as_f64()
     };
-    // Twenty requests: all at once, all but ten at 5 a second, or all but one.
+    // Twenty requests: all at once, all but ten at 5 per second, or all but one.
     assert!(longest("none") < 1.0);
     assert!((1.8..2.2).contains(&longest("client-go")));
     assert!((3.6..4.1).contains(&longest("drained")));

@@ -1,5 +1,5 @@
-//! The BYOM pool: upstream's profile shows what the reference says of it, each deviation is found by a claim, and the hardened
-//! form holds under the same faults.
+//! The BYOM pool: upstream's profile behaves as the reference describes, each deviation is found by a claim, and the hardened form holds
+//! under the same faults.
 
 use std::path::Path;
 
@@ -42,8 +42,8 @@ fn upstream(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
-/// The first plan of a scenario that violates the claim it expects, and does not without the deviation that the row is
-/// named after, if it has others besides.
+/// The first plan of a scenario that violates the expected claim, but does not do so without the deviation that the row is named after, if
+/// it also has others.
 fn found(scenario: &Scenario) -> Plan {
     let expect = scenario.expect.as_ref().expect("a negative scenario expects something").as_str();
     let without_subject = |plan: &Plan| match scenario.deviations.as_slice() {
@@ -60,7 +60,7 @@ fn found(scenario: &Scenario) -> Plan {
         .unwrap_or_else(|| panic!("{}: {expect} is not violated in {} seeds, or in all of them anyway", scenario.name, scenario.seeds))
 }
 
-/// Every row finds its claim; without any deviation the same plan, and a few others, violate nothing.
+/// Asserts that every row finds its claim, and that without any deviation the same plan, and a few others, violate nothing.
 fn rows_are_found_and_hold_without_their_deviation(rows: &[Scenario]) {
     for scenario in rows {
         for plan in [found(scenario)].into_iter().chain((0..4).map(|seed| scenario.draw(seed))) {
@@ -90,7 +90,7 @@ fn the_other_windows_of_the_reference_are_found_in_upstreams_profile_and_the_har
 #[test]
 fn upstreams_profile_shows_what_each_deviation_shows() {
     for mut scenario in scenarios("negative/byom.toml") {
-        // Some are rare behind all the others.
+        // Some are rare because of all the others.
         scenario.seeds = 200;
         let (scenario, expect) = (upstream(scenario.clone()), scenario.expect.unwrap());
         let found = (0..scenario.seeds).any(|seed| violates(&scenario.draw(seed), expect.as_str()));
@@ -101,7 +101,7 @@ fn upstreams_profile_shows_what_each_deviation_shows() {
 #[test]
 fn every_deviation_of_the_reference_has_a_row_that_is_named_after_it() {
     let rows = scenarios("negative/byom.toml");
-    // Without harm of their own: their tests are those of the documents, of the settings and of the controller.
+    // These do no harm by themselves: they are tested with the documents, the settings and the controller.
     let elsewhere = [
         "byom-lenient-settings",
         "byom-owner-by-pod-name",
@@ -124,14 +124,14 @@ fn upstream_gives_an_address_or_a_record_away_twice_within_ten_seeds_without_a_f
     let lost = ["acknowledged-records-persist", "no-address-has-two-holders"];
     let first = violations(&scenario, 10).into_iter().find(|(_, violation)| lost.contains(&violation.claim.as_str()));
     let (_, violation) = first.expect("two adaptors and ten seeds are enough");
-    // Who read what, who wrote what, who holds the address.
+    // The readers, the writers, and the holder of the address.
     let story = violation.detail.join("\n");
     for part in ["read version", "wrote version", "given 10.9.0.", "told 10.9.0."] {
         assert!(story.contains(part), "`{part}` is not told:\n{story}");
     }
 }
 
-/// B L1 to L6 (B §7.2), told apart by what is violated and whether there were conflicts.
+/// B L1 to L6 (B §7.2), distinguished by the violated claims and by whether there were conflicts.
 #[test]
 fn each_lost_update_schedule_of_the_reference_happens_upstream_without_a_fault() {
     let two = upstream(row("smoke/byom-two.toml", "byom-two"));

@@ -1,7 +1,7 @@
-//! The numbers of a burst are right: conflicts, exhausted retries and lost records are those of an independent model of the
-//! pool's protocol under the latencies of B §8.1.
+//! The numbers of a burst are right: conflicts, exhausted retries and lost records are those of an independent model of the pool's protocol
+//! under the latencies of B §8.1.
 //!
-//! What is compared with what:
+//! These are compared:
 //!
 //! | here | in B §8.3 |
 //! |---|---|
@@ -9,9 +9,8 @@
 //! | the same with the retry policies by name | "other policies", `as_documented` |
 //! | `byom-decide-once` and `byom-four-attempts`, with a probe after the first Get | `as_coded` |
 //!
-//! The figures of `REFERENCE` are those of the model with many more bursts than the tables of B have, so that they have
-//! digits enough: mean and standard error over 8,000 (N = 64) to 40,000 (N = 2) bursts. For simultaneous starts the printed
-//! tables are compared, too.
+//! The figures of `REFERENCE` are those of the model with many more bursts than the tables of B have, so that they have enough digits: mean
+//! and standard error over 8,000 (N = 64) to 40,000 (N = 2) bursts. For simultaneous starts the printed tables are compared, too.
 
 #![expect(clippy::approx_constant, reason = "the tables hold measured probabilities")]
 
@@ -42,8 +41,8 @@ impl Mean {
         Mean(mean, (variance / count).sqrt())
     }
 
-    /// Within three standard errors of a reference that has one, too. Means without any scatter must agree to the last digit
-    /// that is written down.
+    /// Asserts agreement within three standard errors with a reference that has one, too. Means without any scatter must agree to the last
+    /// digit that is written down.
     fn assert_agrees(self, expected: Mean, what: &str) {
         let error = (self.1 * self.1 + expected.1 * expected.1).sqrt();
         let difference = (self.0 - expected.0).abs();
@@ -55,7 +54,7 @@ impl Mean {
     }
 }
 
-/// What many bursts gave.
+/// The results of many bursts.
 #[derive(Debug)]
 struct Measured {
     conflicts: Mean,
@@ -94,7 +93,7 @@ fn in_a_closed_loop_each_call_comes_after_the_release_of_the_one_before() {
 fn a_loop_that_holds_nothing_keeps_all_and_the_first_of_all_makes_the_document() {
     let kept = run_of("instances = 2\naddresses = 8\nclosed_loop = { times = 3 }\n", &[]).counts;
     assert_eq!((kept.calls, kept.allocated, kept.releases, kept.lost_at_end), (6, 6, 0, 0));
-    // Upstream takes a missing document for a pool with all addresses; the hardened pool asks who owns them first.
+    // Upstream treats a missing document as a pool with all addresses; the hardened pool first asks which addresses are owned.
     let upstream = ["byom-missing-map-is-empty-pool", "byom-create-race-fails", "byom-decide-once"];
     let first = run_of("instances = 1\naddresses = 8\nclosed_loop = { times = 3 }\nabsent = true\n", &upstream);
     assert_eq!((first.counts.allocated, first.counts.lost_at_end), (3, 0));
@@ -112,9 +111,9 @@ fn in_a_loop_a_pod_gives_up_what_it_had_before_where_upstream_finds_the_pool_ful
     assert!(5 * kept.allocated < 4 * given_up.allocated, "{} of a pool that stays full, {} otherwise", kept.allocated, given_up.allocated);
 }
 
-/// With so many figures that are right, one is three standard errors off after every seventh or so change of the random numbers.
-/// Whoever sees that sets `BURSTS_FACTOR` to 20: a figure that is right comes closer then, and one that is wrong goes further
-/// off. (Seeds 0 to 399 with N = 64 over 50 ms are such a case: 3.2 standard errors; 30,000 seeds: 1.0.)
+/// With this many correct figures, about every seventh change of the random numbers makes one of them deviate by three standard errors. In
+/// that case set `BURSTS_FACTOR` to 20: a correct figure gets closer then, and a wrong one deviates further. (Seeds 0 to 399 with N = 64
+/// over 50 ms are such a case: 3.2 standard errors; 30,000 seeds: 1.0.)
 fn factor() -> u64 {
     std::env::var("BURSTS_FACTOR").ok().and_then(|factor| factor.parse().ok()).unwrap_or(1)
 }
@@ -143,7 +142,7 @@ impl Burst {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/capacity/pool-simultaneous.toml");
         let mut scenario = Scenario::read(&file).unwrap();
         scenario.phases.liveness = Choice::Is(Span::secs(60));
-        // What upstream's way breaks is counted here, not judged.
+        // Violations by upstream's behaviour are counted here, not judged.
         scenario.check = Checks::default();
         scenario.workload = WorkloadDraft::new(Drafts::Burst(Box::new(BurstDraft {
             instances: Choice::Is(instances),
@@ -159,7 +158,7 @@ impl Burst {
         }
         let stage = Stage::new(Vec::new());
         let mut values: [Vec<f64>; 4] = Default::default();
-        // Rows do not share seeds: one unlucky stretch of them must not count several times.
+        // Rows do not share seeds, so that an unlucky sequence does not count several times.
         let first = u64::from(instances) * 1_000_000_000 + self.spread.0.as_micros() as u64 * 100;
         for seed in first..first + bursts * factor() {
             let outcome = run(&scenario.draw(seed), &stage, RunOptions::default());
@@ -179,7 +178,7 @@ impl Burst {
     }
 }
 
-/// The promise about simultaneous starts: conflicts per call within 3 %, the probability to exhaust within 0.02.
+/// Asserts the tolerance for simultaneous starts: conflicts per call within 3 %, the probability to exhaust within 0.02.
 fn assert_near(measured: &Measured, conflicts: f64, exhausted: f64, what: &str) {
     let off = measured.conflicts.0 / conflicts - 1.0;
     assert!(off.abs() <= 0.03, "{what}: {} conflicts per call, expected {conflicts}: {:.1} % off", measured.conflicts.0, 100.0 * off);
@@ -187,7 +186,7 @@ fn assert_near(measured: &Measured, conflicts: f64, exhausted: f64, what: &str) 
     assert!(off.abs() <= 0.02, "{what}: {} of the calls exhaust, expected {exhausted}", measured.exhausted.0);
 }
 
-/// What the model gives for one kind of burst.
+/// The model's figures for one kind of burst.
 struct Expected {
     instances: u32,
     conflicts: Mean,
@@ -203,7 +202,7 @@ fn assert_rows(burst: &Burst, bursts: impl Fn(u32) -> u64, rows: &[Expected], wh
         let what = format!("{what}, N = {}", row.instances);
         let measured = burst.measure(row.instances, bursts(row.instances));
         measured.conflicts.assert_agrees(row.conflicts, &format!("{what}: conflicts per call"));
-        // Where hardly anything happens, what happened says little about its scatter: what should happen says more.
+        // For rare events the scatter of the observed number is uncertain: the expected number gives a better estimate.
         let calls = (bursts(row.instances) * factor() * u64::from(row.instances)) as f64;
         let least = (row.exhausted.0 * (1.0 - row.exhausted.0) / calls).sqrt();
         let exhausted = Mean(measured.exhausted.0, measured.exhausted.1.max(least));
@@ -212,12 +211,12 @@ fn assert_rows(burst: &Burst, bursts: impl Fn(u32) -> u64, rows: &[Expected], wh
     }
 }
 
-/// As many bursts of N adaptors as give a standard error that tells the model from a wrong one.
+/// The number of bursts of N adaptors that gives a standard error small enough to detect a wrong model.
 fn fewer_of_large(instances: u32) -> u64 {
     (12_000 / u64::from(instances)).clamp(400, 2_000)
 }
 
-/// What is promised about simultaneous starts is promised over so many bursts.
+/// The number of bursts for which the tolerance for simultaneous starts is stated.
 const BURSTS: u64 = 1_000;
 
 #[test]
@@ -247,7 +246,7 @@ fn simultaneous_bursts_with_twelve_jittered_attempts_conflict_as_the_table_says(
     }
 }
 
-/// Upstream's protocol shows the same conflicts and loses all grants but the last.
+/// Upstream's protocol has the same conflicts and loses all grants but the last.
 #[test]
 fn simultaneous_bursts_as_coded_lose_and_share_as_the_model_does() {
     let burst = Burst { as_coded: true, ..PLAIN };
@@ -319,8 +318,8 @@ fn bursts_with_200_ms_before_each_request_conflict_as_in_the_model() {
     assert_rows(&burst, fewer_of_large, &rows, "throttled");
 }
 
-/// A real token bucket that is used up is kinder than that row: the tokens of the time that a request and a back-off take count.
-/// The reference is the model with such a bucket before each request.
+/// A real token bucket that is empty is less severe than that row: the tokens of the time that a request and a back-off take count. The
+/// reference is the model with such a bucket before each request.
 #[test]
 fn bursts_with_a_drained_bucket_conflict_as_in_a_model_with_buckets() {
     let rows = [

@@ -1,5 +1,4 @@
-//! A cache that nobody listens to takes what has arrived when its process looks at it: nobody can tell that from being told of each change
-//! as it comes.
+//! A cache without handlers processes events when its process reads it: nothing can distinguish that from immediate processing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +17,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A happening: when, and what, as text; only deliveries are left out, but with what a process does is told of what it knew by deliveries.
-/// Last, the text without what a tie decides.
+/// An event: its time and its text. Deliveries are left out, but an action of a process includes what the process knew from deliveries. The
+/// last element is the text without what a tie decides.
 type Line = (SimTime, String, String);
 
-/// Who does something, if a process does.
+/// The process that acts, if one does.
 fn actor(what: &What) -> Option<ProcessId> {
     match what {
         What::Request { client, .. } | What::Answer { client, .. } => Some(*client),
@@ -33,7 +32,7 @@ fn actor(what: &What) -> Option<ProcessId> {
 
 fn lines(outcome: &mut Outcome) -> Vec<Line> {
     let (records, _) = outcome.recording.take().unwrap_or_else(|| panic!("the run was recorded"));
-    // By process, and then by type, the last revision that it was told of.
+    // By process and then by type, the last revision that was delivered to it.
     let mut told: BTreeMap<ProcessId, BTreeMap<u16, u64>> = BTreeMap::new();
     let mut lines = Vec::with_capacity(records.len());
     for Record { at, what, .. } in records {
@@ -45,12 +44,12 @@ fn lines(outcome: &mut Outcome) -> Vec<Line> {
                 continue;
             }
             What::Note { process, note } => (format!("{process:?} {note}"), None),
-            // Which of the writes that waited for a server goes first.
+            // A tie decides which of the writes that waited for a server goes first.
             What::Commit { client, server, verb, kind, key, revision, .. } => {
                 let written = format!("{client:?} {server:?} {verb} {kind:?} {key}");
                 (format!("{written} {revision}"), Some(written))
             }
-            // Which of the watches of a connection that broke draws its back-off first.
+            // A tie decides which of the watches of a broken connection draws its back-off first.
             What::Request { client, verb: verb @ (Verb::List | Verb::Watch), kind, .. } => {
                 (format!("{client:?} {verb} {kind:?}"), Some(format!("{client:?} opens its caches")))
             }
@@ -62,8 +61,8 @@ fn lines(outcome: &mut Outcome) -> Vec<Line> {
     lines
 }
 
-/// What of a run must not depend on how its caches are told, besides what happens in it: what was violated and when, how often each thing
-/// happened, which claims and faults took hold, and every object at the end.
+/// The results of a run, apart from its events, that must not depend on when its caches process deliveries: the violations and their times,
+/// the counts of events, the claims and faults that took hold, and every object at the end.
 fn verdict(outcome: &Outcome) -> Vec<String> {
     let violations = outcome.violations.iter().map(|violation| format!("{violation:?}"));
     let objects = outcome.objects.iter().map(|(kind, object)| {
@@ -75,14 +74,14 @@ fn verdict(outcome: &Outcome) -> Vec<String> {
     violations.chain([rest]).chain(objects).collect()
 }
 
-/// What happened in a run, and its verdict.
+/// The events of a run, and its results.
 fn observed(plan: &Plan, told_at_once: bool) -> (Vec<Line>, Vec<String>) {
     let options = RunOptions { told_at_once, recording: true, dump: true, ..RunOptions::default() };
     let mut outcome = run(plan, &Stage::new(Vec::new()), options);
     (lines(&mut outcome), verdict(&outcome))
 }
 
-/// When two sequences of happenings part.
+/// The time at which two sequences of events diverge.
 fn parting(one: &[Line], other: &[Line]) -> Option<SimTime> {
     if one == other {
         return None;
@@ -91,15 +90,15 @@ fn parting(one: &[Line], other: &[Line]) -> Option<SimTime> {
     Some(first.map_or_else(|| one.last().max(other.last()).map_or(SimTime::ZERO, |last| last.0), |(one, other)| one.0.min(other.0)))
 }
 
-/// How the seeds of a scenario compare.
+/// The comparison of a scenario's seeds.
 #[derive(Debug, Default)]
 struct Compared {
-    /// The same happens at the same times, with the same verdict.
+    /// The number of seeds with the same events at the same times, and the same results.
     same: u32,
-    /// It does until things that happen in one microsecond come in another order. Which of the tasks that are ready goes first is drawn,
-    /// and there are fewer of them where deliveries are deferred.
+    /// The number of seeds that are the same until events of one microsecond occur in another order. The order of tasks that are ready is
+    /// drawn, and there are fewer tasks if deliveries are deferred.
     part_at_a_tie: u32,
-    /// Those of which neither is true, each with the first instant in which they differ.
+    /// All other seeds, each with the first instant in which they differ.
     differ: Vec<String>,
 }
 

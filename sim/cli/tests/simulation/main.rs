@@ -1,5 +1,5 @@
-//! The simulated cluster and the systems in it: the API server beside its reference, the clients, the nodes, the controllers, every fault,
-//! and what BYOM and Spiderpool do among them.
+//! The simulated cluster and the systems in it: the API server compared with its reference, the clients, the nodes, the controllers, every
+//! fault, and the behaviour of BYOM and Spiderpool.
 
 #[path = "../support/in_process.rs"]
 mod in_process;

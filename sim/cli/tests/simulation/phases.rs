@@ -1,4 +1,4 @@
-//! The three phases of a run: faults, a heal that may leave some things broken for good, and what must come true afterwards.
+//! The three phases of a run: faults, a heal after which some damage may be permanent, and what must come true afterwards.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn a_core_always_heals_and_the_rest_often_does_not() {
         assert!(survives("apiserver-") && survives("node-"), "seed {seed}: {lost:?}");
         assert!(plan.fault.iter().all(|fault| is_for_good(fault) && fault.common.at < plan.heal_at));
         broken += u32::from(!lost.is_empty());
-        // It is a plan like any other.
+        // The result is an ordinary plan.
         let text = plan.to_toml();
         assert_eq!(sim_config::toml::from_str::<sim_harness::plan::Plan>("plan", &text).unwrap_or_else(|error| panic!("{error}")), plan);
     }
@@ -67,7 +67,7 @@ fn the_core_does_what_it_must_without_the_rest() {
 #[test]
 fn what_does_not_come_true_tells_who_is_gone_and_what_the_others_met_last() {
     let mut plan = with_core("chaos/counter-swarm.toml").draw(1);
-    // Nobody gets through to any API server, for good; the claim knows of one client only.
+    // No client reaches any API server, permanently; the claim is about one client only.
     let text = r#"
         kind = "too-many-requests"
         chance = 1.0

@@ -1,4 +1,4 @@
-//! The program within the process of a test.
+//! Runs the program within the process of a test.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! What the command line of `check` says.
+//! The command line of `check`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use sim_harness::system::systems;
 use super::format::Format;
 
 /// Arguments of `check`.
-// Without a group: what a system adds may have one of the same name.
+// No group: an argument that a system adds may have the same name.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = examples())]
 #[group(skip)]
@@ -16,16 +16,16 @@ pub struct CheckArgs {
     /// Scenario, plan and manifest files, or folders of them
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// How the webhooks are set up: see [`WebhookArgs`].
+    /// The setup of the webhooks: see [`WebhookArgs`].
     #[command(flatten)]
     pub webhooks: WebhookArgs,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
 
-/// How the system is set up whose webhooks judge the manifests ([`Webhooks::args`](sim_harness::webhook::Webhooks::args)); nothing where no
-/// system has some.
+/// The setup of the system whose webhooks judge the manifests ([`Webhooks::args`](sim_harness::webhook::Webhooks::args)); empty if no
+/// system has webhooks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookArgs(pub ArgMatches);
 

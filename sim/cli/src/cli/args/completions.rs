@@ -1,4 +1,4 @@
-//! What the command line of `completions` says.
+//! The command line of `completions`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What the command line of `explain` says. All of it but the format is the system's that explains.
+//! The command line of `explain`. All arguments except the format are defined by the system that explains.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
@@ -7,30 +7,30 @@ use sim_harness::system::systems;
 use super::format::Format;
 
 /// Arguments of `explain`.
-// Without a group: what a system adds may have one of the same name.
+// No group: an argument that a system adds may have the same name.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[group(skip)]
 pub struct ExplainArgs {
-    /// What is to be explained: see [`QuestionArgs`].
+    /// The question to be explained: see [`QuestionArgs`].
     #[command(flatten)]
     pub question: QuestionArgs,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
 
-/// What is to be explained, in the words of the system that explains ([`Explainer::args`](sim_harness::explainer::Explainer::args)).
+/// The question to be explained, in the terms of the system that explains ([`Explainer::args`](sim_harness::explainer::Explainer::args)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionArgs(pub ArgMatches);
 
-/// Words of a command line that cannot be read: no system explains.
+/// The name of the argument that takes any words if no system explains.
 const WORDS: &str = "words";
 
 impl Args for QuestionArgs {
     fn augment_args(command: Command) -> Command {
         match systems().explainer() {
             Some(explainer) => explainer.args(command),
-            // Whatever is asked, the answer is that nobody knows.
+            // No system can answer, whatever the question is.
             None => {
                 let words = Arg::new(WORDS).num_args(1..).action(ArgAction::Append).value_parser(value_parser!(std::ffi::OsString));
                 command.hide(true).disable_help_flag(true).arg(words.trailing_var_arg(true).allow_hyphen_values(true).hide(true))
@@ -54,7 +54,7 @@ impl FromArgMatches for QuestionArgs {
     }
 }
 
-/// What is wrong with asking a program none of whose systems explains.
+/// The error for a program none of whose systems explains.
 pub(super) fn nobody_explains(command: &mut Command) -> clap::Error {
     let names = systems().iter().map(|system| system.name()).collect::<Vec<_>>().join(", ");
     let message = format!("{} has no verb `explain`: no system of it explains its decisions (there is {names})", command.get_name());

@@ -1,17 +1,17 @@
-//! For whom a result is printed.
+//! The output format of a result.
 
 use clap::ValueEnum;
 
-// `help = None` below: a value with a help text of its own makes clap print the long, spread-out form of `--help`.
+// `help = None` below: a value with its own help text makes clap print the long, spread-out form of `--help`.
 
-/// For whom a result is printed.
+/// The output format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text that is meant for people.
     #[default]
     #[value(help = None)]
     Text,
-    /// For programs.
+    /// JSON that is meant for programs.
     #[value(help = None)]
     Json,
 }

@@ -1,4 +1,4 @@
-//! What the command line of `hunt` says.
+//! The command line of `hunt`.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use super::super::complete;
 use super::format::Format;
 use super::value::{jobs, positive, seed, setting};
 
-/// Arguments of `hunt`: where it searches, how long, and what it keeps.
+/// Arguments of `hunt`: where and how long it searches, and what it keeps.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = HUNT_EXAMPLES)]
 pub struct HuntArgs {
     /// Scenario files, or folders of them
     #[arg(value_name = "SCENARIO", required = true, add = ArgValueCompleter::new(complete::scenario_files))]
     pub scenarios: Vec<PathBuf>,
-    /// Only the scenario, or the variant in a file, of this name
+    /// Run only the scenario, or the variant in a file, of this name
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::scenarios))]
     pub variant: Option<String>,
-    /// Keep plans here and go on with those that are there; further folders are taken over
+    /// Keep plans here and start from those already there; plans of further folders are added
     #[arg(long, value_name = "DIR")]
     pub corpus: Vec<PathBuf>,
-    /// What the search draws from [default: that of the corpus, or 0]
+    /// Seed of the search [default: that of the corpus, or 0]
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// How many runs of each scenario [default: as many as it has seeds]
+    /// Number of runs of each scenario [default: as many as it has seeds]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub runs: Option<u64>,
     /// Stop starting runs after this much real time, e.g. 10m
@@ -36,7 +36,7 @@ pub struct HuntArgs {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Stop with the first find of each scenario
+    /// Stop at the first find of each scenario
     #[arg(long)]
     pub first: bool,
     /// Change a setting of the scenario; repeatable
@@ -45,16 +45,16 @@ pub struct HuntArgs {
     /// Turn on a mutation of the system (see `list mutations`); repeatable
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub mutation: Vec<String>,
-    /// Make plans of any that seeds drew, whatever they reached: to see what guidance is worth
+    /// Edit any plans drawn from seeds, whatever they reached: a baseline for guidance
     #[arg(long)]
     pub unguided: bool,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
-    /// Where to write plans of finds [default: target/ipam-sim]
+    /// Write plans of finds here [default: target/ipam-sim]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Leave the plans of finds as they are
+    /// Do not shrink the plans of finds
     #[arg(long)]
     pub no_shrink: bool,
 }

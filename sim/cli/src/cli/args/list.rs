@@ -1,4 +1,4 @@
-//! What the command line of `list` says.
+//! The command line of `list`.
 
 use std::path::PathBuf;
 
@@ -10,44 +10,44 @@ use super::format::Format;
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = "Examples:\n  ipam-sim list\n  ipam-sim list scenarios my-scenarios\n  ipam-sim list claims -o name")]
 pub struct ListArgs {
-    /// What to list [default: everything]
+    /// Part to list [default: everything]
     #[arg(value_enum, value_name = "WHAT")]
     pub what: Option<What>,
-    /// Where to look for scenarios
+    /// Look for scenarios here
     #[arg(value_name = "PATH", default_value = "scenarios")]
     pub paths: Vec<PathBuf>,
-    /// The form of the list: a table, JSON, or only names as WHAT/NAME
+    /// Form of the list: a table, JSON, or only names as WHAT/NAME
     #[arg(short, long, value_enum, value_name = "FORM", conflicts_with = "format")]
     pub output: Option<ListForm>,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
 
 impl ListArgs {
-    /// Whether this part was asked for.
+    /// Whether this part was requested.
     pub fn wants(&self, what: What) -> bool {
         self.what.is_none_or(|asked| asked == what)
     }
 }
 
-// `help = None` below: a value with a help text of its own makes clap print the long, spread-out form of `--help`.
+// `help = None` below: a value with its own help text makes clap print the long, spread-out form of `--help`.
 
-/// The form of a list, as kubectl has it.
+/// The form of a list, as in kubectl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListForm {
-    /// A table for people: what `--format text` prints.
+    /// A table for people, as `--format text` prints it.
     #[value(help = None)]
     Table,
-    /// One object for programs: what `--format json` prints.
+    /// One object for programs, as `--format json` prints it.
     #[value(help = None)]
     Json,
-    /// A name on each line, for shells.
+    /// One name per line, for shells.
     #[value(help = None)]
     Name,
 }
 
-/// What can be listed.
+/// The parts that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// Scenario files.

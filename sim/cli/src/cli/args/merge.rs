@@ -1,4 +1,4 @@
-//! What the command line of `merge` says.
+//! The command line of `merge`.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ pub struct MergeArgs {
     /// Files with the output of `run` or `gate` with `--format json`; - is standard input
     #[arg(value_name = "RESULT", required = true)]
     pub results: Vec<PathBuf>,
-    /// For other programs.
+    /// Result files for other programs.
     #[command(flatten)]
     pub outputs: Outputs,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }

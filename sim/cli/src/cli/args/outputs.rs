@@ -1,4 +1,4 @@
-//! Files for other programs that several verbs write.
+//! Result files for other programs, which several verbs write.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use clap::Args;
 
 use super::value::output_file;
 
-/// Results for other programs, besides what is printed.
+/// Result files for other programs, in addition to the printed result.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Outputs {
     /// Write JUnit XML
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub junit: Option<PathBuf>,
-    /// Add to this CSV in how many runs each coverage point was reached
+    /// Add to this CSV the number of runs that reached each coverage point
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub ledger: Option<PathBuf>,
     /// Write a summary in Markdown

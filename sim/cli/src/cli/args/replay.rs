@@ -1,4 +1,4 @@
-//! What the command line of `replay` says.
+//! The command line of `replay`.
 
 use std::path::PathBuf;
 
@@ -21,13 +21,13 @@ pub struct ReplayArgs {
     /// Run the plan that this seed gives for the scenario
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Which variant of the scenario's file
+    /// Use this variant of the scenario file
     #[arg(long, value_name = "NAME", requires = "seed", add = ArgValueCandidates::new(complete::scenarios))]
     pub variant: Option<String>,
     /// Print every event
     #[arg(long)]
     pub trace: bool,
-    /// Only what touched an address, pod:NS/NAME or object:KIND/NS/NAME, and why
+    /// Print only what touched an address, pod:NS/NAME or object:KIND/NS/NAME, and why
     #[arg(long, value_name = "WHAT")]
     pub follow: Option<Subject>,
     /// Stop at this point in model time, e.g. 41.2s
@@ -36,22 +36,22 @@ pub struct ReplayArgs {
     /// Draw the run as one HTML file: lanes, messages, writes, faults, states
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub html: Option<PathBuf>,
-    /// Write the run as a trace that ui.perfetto.dev opens: processes, operations, requests, faults
+    /// Write the run as a trace for ui.perfetto.dev: processes, operations, requests, faults
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub perfetto: Option<PathBuf>,
-    /// Write the history of operations for checkers such as Knossos: EDN, or JSON if FILE ends so
+    /// Write the history of operations for checkers such as Knossos: as EDN, or as JSON if FILE ends so
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub jepsen: Option<PathBuf>,
-    /// Write every API object as YAML, as it is at the end or at --until
+    /// Write every API object as YAML, in its state at the end or at --until
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub dump: Option<PathBuf>,
-    /// Show where this run and that of another plan part
+    /// Show where this run and that of another plan diverge
     #[arg(long, value_name = "PLAN")]
     pub against: Option<PathBuf>,
-    /// Insist on the recorded digest, also if another build recorded it
+    /// Require the recorded digest, even if another build recorded it
     #[arg(long)]
     pub same_digest: bool,
-    /// How to print the result; json has the history of the run
+    /// Print in this format; json has the history of the run
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }

@@ -1,4 +1,4 @@
-//! What the command line of `run` says.
+//! The command line of `run`.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::format::Format;
 use super::shard::ShardChoice;
 use super::value::{jobs, positive, profile, seed, setting};
 
-/// How it is called in a program of this name: clap would not say that a scenario is needed, which `--manifests` may bring.
+/// The usage line for a program of this name: clap would not show that a scenario is needed, which may come from `--manifests`.
 pub(super) fn usage(program: &str) -> String {
     format!("{program} run [OPTIONS] <SCENARIO>...")
 }
@@ -25,19 +25,19 @@ pub(super) fn usage(program: &str) -> String {
 #[command(override_usage = usage("ipam-sim"), after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
     /// Scenario files, or folders of them
-    // Not simply required: `Cli::read` knows the likely reason when `--manifests` took them all.
+    // Not simply `required`: `Cli::read` can explain the likely reason when `--manifests` took all the values.
     #[arg(value_name = "SCENARIO", required_unless_present = "manifests", add = ArgValueCompleter::new(complete::scenario_files))]
     pub scenarios: Vec<PathBuf>,
-    /// Only the scenario, or the variant in a file, of this name
+    /// Run only the scenario, or the variant in a file, of this name
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::scenarios))]
     pub variant: Option<String>,
-    /// How many seeds [default: what the scenario says]
+    /// Number of seeds [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
-    /// The first seed [default: 0]
+    /// First seed [default: 0]
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub from: Option<u64>,
-    /// Just this seed
+    /// Run only this seed
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true, conflicts_with_all = ["seeds", "from", "shard"])]
     pub seed: Option<u64>,
     /// Stop starting seeds after this much real time, e.g. 60s
@@ -52,7 +52,7 @@ pub struct RunArgs {
     /// Change a setting of the scenario; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, add = ArgValueCandidates::new(complete::settings))]
     pub set: Vec<Setting>,
-    /// Your own cluster instead of the scenario's, as kubectl prints it
+    /// Use your own cluster instead of the scenario's, as kubectl prints it
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub manifests: Vec<PathBuf>,
     /// Turn on a mutation of the system (see `list mutations`); repeatable
@@ -61,34 +61,34 @@ pub struct RunArgs {
     /// Turn off a mutation that the scenario or profile turns on; repeatable
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub without: Vec<String>,
-    /// The behaviour to run: hardened, or as upstream is
+    /// Run this behaviour: hardened, or that of upstream
     #[arg(long, value_name = "PROFILE", value_parser = profile())]
     pub profile: Option<Profile>,
-    /// Instead of seeds: a crash at each write of each process, in the plan of one seed
+    /// Instead of seeds: crash at each write of each process, in the plan of one seed
     #[arg(long, conflicts_with = "shard")]
     pub every_crash_point: bool,
-    /// Instead of seeds: every placement of up to K disturbances, 1 to 3, at the requests of the plan of one seed
+    /// Instead of seeds: try every placement of up to K disturbances, 1 to 3, at the requests of the plan of one seed
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=3), conflicts_with = "every_crash_point")]
     pub exhaustive: Option<u32>,
-    /// With --exhaustive and --out: go on where the same run was cut off
+    /// With --exhaustive and --out: continue the same run where it was cut off
     #[arg(long, requires_all = ["exhaustive", "out"])]
     pub resume: bool,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
-    /// Where to write plans of failing seeds [default: target/ipam-sim], and runs.csv, calls.csv and reclaims.csv
+    /// Write plans of failing seeds here [default: target/ipam-sim], and runs.csv, calls.csv and reclaims.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Use DIR though another process or sweep does
+    /// Use DIR although another process or sweep uses it
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Leave the plans of failing seeds as they are
+    /// Do not shrink the plans of failing seeds
     #[arg(long)]
     pub no_shrink: bool,
     /// Only count: explain no failure and write no plan. For the gate's fresh process.
     #[arg(long, hide = true)]
     pub no_plans: bool,
-    /// What `shard` and the environment come to.
+    /// The part that `shard` and the environment select.
     #[arg(skip)]
     pub part: Option<Shard>,
 }

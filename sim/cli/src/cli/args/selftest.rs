@@ -1,4 +1,4 @@
-//! What the command line of `selftest` says.
+//! The command line of `selftest`.
 
 use std::path::PathBuf;
 
@@ -18,19 +18,19 @@ pub struct SelftestArgs {
     /// Scenario files, or folders of them: negative ones, swarms and the folder `control`
     #[arg(value_name = "PATH", default_value = "scenarios")]
     pub paths: Vec<PathBuf>,
-    /// Only this mutation, and no control group; repeatable
+    /// Try only this mutation, without the control group; repeatable
     #[arg(long = "mutation", alias = "deviation", value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub mutation: Vec<String>,
-    /// Try each in scenarios that must hold, not in those about it
+    /// Try each mutation in scenarios that must hold, not in negative ones
     #[arg(long)]
     pub must_hold: bool,
-    /// In your own cluster instead of the scenarios': what would a sweep of it notice?
+    /// Use your own cluster instead of the scenarios': what would a sweep of it notice?
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "must_hold")]
     pub manifests: Vec<PathBuf>,
-    /// The most seeds of a range; each ends with its first find
+    /// Run at most this many seeds of a range; each range ends with its first find
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = FOUND_WITHIN)]
     pub seeds: u64,
-    /// How many disjoint ranges of seeds
+    /// Number of disjoint ranges of seeds
     #[arg(long, value_name = "R", value_parser = positive, default_value_t = 3)]
     pub ranges: u64,
     /// Stop after this much real time; what did not run is not judged
@@ -39,16 +39,16 @@ pub struct SelftestArgs {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Where to write the table as CSV [default: target/ipam-sim]
+    /// Write the table as CSV here [default: target/ipam-sim]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Use DIR though another process or sweep does
+    /// Use DIR although another process or sweep uses it
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Leave the failures as large as they are
+    /// Do not shrink the failures
     #[arg(long)]
     pub no_shrink: bool,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }

@@ -4,12 +4,12 @@ use std::str::FromStr;
 
 use sim_harness::engine::Shard;
 
-/// What `--shard` says: the part itself, or only how many there are, while the job's environment knows which one this is.
+/// The value of `--shard`: the part itself, or only the number of shards, if the environment of the job tells which one this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardChoice {
-    /// As in `--shard 2/4`: the user says which shard this is.
+    /// The shard that the user names, as in `--shard 2/4`.
     Is(Shard),
-    /// As in `--shard /4`: how many shards there are, at least 1; the environment says which one this is.
+    /// The number of shards, at least 1, as in `--shard /4`; the environment tells which one this is.
     Of(u32),
 }
 

@@ -1,4 +1,4 @@
-//! What the command line of `shrink` says.
+//! The command line of `shrink`.
 
 use std::path::PathBuf;
 
@@ -17,19 +17,19 @@ pub struct ShrinkArgs {
     /// A plan file that violates a claim
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
-    /// The claim that must stay violated [default: the one violated first]
+    /// Claim that must stay violated [default: the one violated first]
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::claims))]
     pub claim: Option<String>,
-    /// Where to write the smaller plan [default: PLAN with -min in its name]
+    /// Write the smaller plan here [default: PLAN with -min in its name]
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub out: Option<PathBuf>,
     /// Run this many candidates at most [default: 20000, of 50 million events in all]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub runs: Option<u64>,
-    /// Stop after this much real time with what there is
+    /// Stop after this much real time with the smallest plan found
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }

@@ -1,4 +1,4 @@
-//! What the command line of `trace` says.
+//! The command line of `trace`.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use clap::{Args, Subcommand};
 
 use super::value::output_file;
 
-/// What the command line of `trace` says.
+/// Arguments of `trace`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = TRACE_EXAMPLES)]
 pub struct TraceArgs {
-    /// What the trace is made of.
+    /// The source of the trace.
     #[command(subcommand)]
     pub of: TraceOf,
 }
 
-/// What a trace is made of.
+/// The source of a trace.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum TraceOf {
-    /// From what `kubectl get pods -A -o json` or `-o yaml` printed, once or several times
+    /// From the output of `kubectl get pods -A -o json` or `-o yaml`, taken once or several times
     #[command(after_help = PODS_EXAMPLES)]
     FromPods(TraceFiles),
     /// From the audit log of an API server, in JSON lines
@@ -26,13 +26,13 @@ pub enum TraceOf {
     FromAudit(TraceFiles),
 }
 
-/// What is read, and where the trace goes.
+/// The input files, and the destination of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TraceFiles {
     /// Files to read, all of one cluster; - is standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Where to write the trace [default: standard output]
+    /// Write the trace here [default: standard output]
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub out: Option<PathBuf>,
 }

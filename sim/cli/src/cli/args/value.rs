@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sim_config::Setting;
 use sim_harness::deviation::Profile;
 
-/// Reads `KEY=VALUE` of `--set`: the key without blanks around it and not empty, the value as it stands.
+/// Parses `KEY=VALUE` of `--set`: the key is trimmed and not empty, the value is taken literally.
 pub(in super::super) fn setting(text: &str) -> Result<Setting, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok(Setting { key: key.trim().to_owned(), value: value.to_owned() }),
@@ -18,13 +18,13 @@ pub(in super::super) fn setting(text: &str) -> Result<Setting, String> {
 const HARDENED: &str = "hardened";
 const UPSTREAM: &str = "upstream";
 
-/// The name of a profile.
+/// A parser of the name of a profile.
 pub(super) fn profile() -> impl TypedValueParser<Value = Profile> {
     let profile = |name: String| if name == UPSTREAM { Profile::Upstream } else { Profile::Hardened };
     PossibleValuesParser::new([HARDENED, UPSTREAM]).map(profile)
 }
 
-/// A seed, decimal or with `0x`.
+/// Parses a seed, decimal or with `0x`.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
@@ -33,7 +33,7 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("expected a seed from 0 to {}", u64::MAX))
 }
 
-/// A file that is written: the result goes to standard output, and nothing else does.
+/// Parses the path of an output file; `-` is refused, because standard output is for the result alone.
 pub(super) fn output_file(text: &str) -> Result<PathBuf, String> {
     match text {
         "-" => Err("expected a file, and `-` is none: ./- is a file of that name, /dev/stdout what is printed".to_owned()),

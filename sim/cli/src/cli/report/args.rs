@@ -16,23 +16,23 @@ use crate::cli::args::{Format, positive};
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
-    /// The question.
+    /// The question to be answered.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What can be reported.
+/// The reports that exist.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum What {
-    /// How often adaptors that share one pool get in each other's way
+    /// Measure how often adaptors that share one pool conflict with each other
     Conflicts(ConflictsArgs),
-    /// How many adaptors one pool serves before an objective is missed
+    /// Find the number of adaptors that one pool serves before an objective is missed
     Capacity(CapacityArgs),
-    /// How fast a real API server is and how much it does at a time, by its audit log
+    /// Measure the speed and concurrency of a real API server from its audit log
     Calibrate(CalibrateArgs),
-    /// How long leaked addresses stay recorded, and how far reclaim keeps from addresses in use
+    /// Measure how long leaked addresses stay recorded, and the margins of reclaim to addresses in use
     Reclaim(ReclaimArgs),
-    /// What the metrics of any system count in a run, and what changes them
+    /// Show what the metrics of any system count in a run, and what changes them
     Metrics(MetricsArgs),
 }
 
@@ -49,24 +49,24 @@ Examples:
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CONFLICTS_EXAMPLES)]
 pub struct ConflictsArgs {
-    /// See [`Sharing`].
+    /// The systems that share a pool: see [`Sharing`].
     #[command(flatten)]
     pub sharing: Sharing,
-    /// Say what other ways to try again would gain at one point, best first: jitter, attempts, a lock, more pools
+    /// Compare other retry policies at one point, best first: jitter, attempts, a lock, more pools
     #[arg(long, conflicts_with_all = ["from", "against"])]
     pub advise: bool,
-    /// Half the width of the intervals of conflicts and exhaustion, as a part of the value
+    /// Half the width of the intervals of conflicts and exhaustion, as a fraction of the value
     #[arg(long, value_name = "PART", value_parser = precision, default_value = "2%", conflicts_with = "from")]
     pub precision: Part,
-    /// The most bursts of a point
+    /// Maximum number of bursts per point
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = BURSTS_MAX)]
     pub seeds: u64,
-    /// See [`Output`].
+    /// The destination and the format: see [`Output`].
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Unless `--seeds` says otherwise: enough for two adaptors that rarely meet.
+/// The default of `--seeds`: enough for two adaptors that rarely conflict.
 pub const BURSTS_MAX: u64 = 32_000;
 
 const CONFLICTS_EXAMPLES: &str = "\
@@ -89,35 +89,33 @@ burst lasts, or as long before it.";
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CAPACITY_EXAMPLES, group = clap::ArgGroup::new("pods").multiple(true))]
 pub struct CapacityArgs {
-    /// A scenario of Spiderpool, e.g. with a trace; without one, bursts at a pool
+    /// Scenario of Spiderpool, e.g. with a trace; without one, bursts at a pool
     #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system"])]
     pub scenario: Option<PathBuf>,
-    /// See [`Trace`].
+    /// The trace of pods: see [`Trace`].
     #[command(flatten)]
     pub trace: Trace,
-    /// Traces beside the recorded one: its arrivals drawn again, and more pods or fewer.
+    /// Traces in addition to the recorded one: with resampled arrivals, and with more or fewer pods.
     #[command(flatten)]
     pub others: OtherTraces,
-    /// See [`Form`].
+    /// The form of the scenario: see [`Form`].
     #[command(flatten)]
     pub form: Form,
-    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s';
-    /// repeatable; sizes.csv knows it
+    /// Objective: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s'; repeatable; sizes.csv contains it
     #[arg(long, value_name = "METRIC<VALUE", required_unless_present = "from")]
     pub objective: Vec<Wanted>,
-    /// See [`Sharing`].
+    /// The systems that share a pool: see [`Sharing`].
     #[command(flatten)]
     pub sharing: Sharing,
-    /// The most bursts of a point; what they leave open counts as missed; of a scenario its runs
-    /// [default: 4000; what the scenario says]
+    /// Maximum bursts per point, or runs of a scenario; if undecided, it counts as missed [default: 4000; what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
-    /// See [`Output`].
+    /// The destination and the format: see [`Output`].
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Of bursts, unless `--seeds` says otherwise: a number that more than these do not decide is close enough to the largest.
+/// The default of `--seeds` for bursts: a number that is still undecided after this many is close enough to the largest one.
 pub const CAPACITY_BURSTS_MAX: u64 = 4_000;
 
 const CAPACITY_EXAMPLES: &str = "\
@@ -135,7 +133,7 @@ The search takes it that more adaptors never meet an objective that fewer miss. 
 of its file are varied, e.g. workload.nodes=6,12.";
 
 impl CapacityArgs {
-    /// The command line that asks for the same, for whoever reads the report.
+    /// The command line that asks the same question, for readers of the report.
     pub fn command(&self) -> String {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let objectives = self.objective.iter().map(|objective| format!("--objective '{}'", objective.to_string().replace(' ', "")));
@@ -155,19 +153,19 @@ impl CapacityArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = RECLAIM_EXAMPLES)]
 pub struct ReclaimArgs {
-    /// A scenario file with `reclaim = true`, each variant for itself [default: reclaim-leaks, built in]
+    /// Scenario file with `reclaim = true`, each variant separately [default: reclaim-leaks, built in]
     #[arg(value_name = "SCENARIO", group = "pods", conflicts_with = "from")]
     pub scenario: Option<PathBuf>,
-    /// See [`Form`].
+    /// The form of the scenario: see [`Form`].
     #[command(flatten)]
     pub form: Form,
-    /// Ask with other values, too, e.g. workload.grace=5,30; repeatable
+    /// Also use other values, e.g. workload.grace=5,30; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
-    /// How many seeds of each [default: what the scenario says]
+    /// Number of seeds of each form [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
-    /// See [`Output`].
+    /// The destination and the format: see [`Output`].
     #[command(flatten)]
     pub output: Output,
 }
@@ -182,7 +180,7 @@ Examples:
 Delays count from the end of the pod's right to its address, margins from its last answer on it.";
 
 impl ReclaimArgs {
-    /// The command line that asks for the same, for whoever reads the report.
+    /// The command line that asks the same question, for readers of the report.
     pub fn command(&self) -> String {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
@@ -195,22 +193,22 @@ impl ReclaimArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = METRICS_EXAMPLES)]
 pub struct MetricsArgs {
-    /// Scenario files of any system, or folders of them, each variant for itself
+    /// Scenario files of any system, or folders of them, each variant separately
     #[arg(value_name = "SCENARIO", group = "pods", required_unless_present = "from", conflicts_with = "from")]
     pub scenario: Vec<PathBuf>,
-    /// Which form of the scenarios: see [`Form`].
+    /// The form of the scenarios: see [`Form`].
     #[command(flatten)]
     pub form: Form,
-    /// Count with each of these values, e.g. workload.nodes=2,4; several make every combination
+    /// Count with each of these values, e.g. workload.nodes=2,4; with several axes, every combination
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
-    /// Only this metric; repeatable [default: all]
+    /// Report only this metric; repeatable [default: all]
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
-    /// How many seeds of each point [default: what the scenario says]
+    /// Number of seeds of each point [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
-    /// Where the report goes: see [`Output`].
+    /// The destination and the format: see [`Output`].
     #[command(flatten)]
     pub output: Output,
 }
@@ -224,7 +222,7 @@ Examples:
 Metrics are those that the system counts, and the columns of runs.csv. Claims are not judged: run does.";
 
 impl MetricsArgs {
-    /// The command line that asks for the same, for whoever reads the report.
+    /// The command line that asks the same question, for readers of the report.
     pub fn command(&self) -> String {
         let scenarios = self.scenario.iter().map(|file| file.display().to_string());
         let vary = self.vary.iter().map(|vary| format!("--vary {vary}"));
@@ -234,26 +232,26 @@ impl MetricsArgs {
     }
 }
 
-/// Arguments of `report calibrate`: which logs, and what they do not say.
+/// Arguments of `report calibrate`: the logs, and values that logs do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CALIBRATE_EXAMPLES)]
 pub struct CalibrateArgs {
     /// Audit logs of one API server, in JSON lines; - is standard input
     #[arg(value_name = "AUDIT-LOG", required = true)]
     pub logs: Vec<PathBuf>,
-    /// Take service times from this resource only, e.g. configmaps; the others stay load
+    /// Take service times from this resource only, e.g. configmaps; other requests still count as load
     #[arg(long, value_name = "RESOURCE")]
     pub resource: Option<String>,
-    /// One way between a client and the server, e.g. 300us, which no audit log has [default: the usual links]
+    /// One-way delay between a client and the server, e.g. 300us, which no audit log has [default: the usual links]
     #[arg(long, value_name = "DURATION", value_parser = one_way)]
     pub network: Option<Span>,
-    /// Where settings.toml, the picture of the fit, tables and index.html go [default: target/ipam-sim/…]
+    /// Write settings.toml, the plot of the fit, tables and index.html here [default: target/ipam-sim/…]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Overwrite other results in DIR
     #[arg(long)]
     pub force: bool,
-    /// How to print the result
+    /// Print in this format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
@@ -267,7 +265,7 @@ Examples:
 The audit policy needs the level Metadata or above, and the stage ResponseComplete.";
 
 impl CalibrateArgs {
-    /// The command line that asks for the same, for whoever reads the report.
+    /// The command line that asks the same question, for readers of the report.
     pub fn command(&self) -> String {
         let logs = self.logs.iter().map(|file| file.display().to_string());
         let resource = self.resource.iter().map(|resource| format!("--resource {resource}"));
@@ -275,24 +273,24 @@ impl CalibrateArgs {
         command("calibrate", logs.chain(resource).chain(network))
     }
 
-    /// The folder that the report is written into, whether it was named or not.
+    /// The folder into which the report is written, named or by default.
     pub fn folder(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| PathBuf::from("target/ipam-sim/calibrate"))
     }
 }
 
-/// How long a message may take that a client waits for.
+/// Parses the one-way delay of a message that a client waits for.
 fn one_way(text: &str) -> Result<Span, String> {
     let span: Span = text.parse()?;
     if span <= Span::secs(10) { Ok(span) } else { Err(format!("`{text}` is longer than 10s, and no request waits for that")) }
 }
 
-/// The command line of a report.
+/// Composes the command line of a report.
 fn command(verb: &str, words: impl Iterator<Item = String>) -> String {
     [format!("{} report", program()), verb.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A part of a whole, above 0 and below 1.
+/// A fraction, above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part(pub f64);
 
@@ -302,7 +300,7 @@ impl Default for Part {
     }
 }
 
-/// Reads a part as `2%` or as `0.02`, from 0.1 % to 50 %; the error is a sentence.
+/// Parses a fraction written as `2%` or as `0.02`, from 0.1 % to 50 %; the error is a sentence.
 fn precision(text: &str) -> Result<Part, String> {
     let part = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
@@ -315,7 +313,7 @@ fn precision(text: &str) -> Result<Part, String> {
 }
 
 impl ConflictsArgs {
-    /// The command line that asks for the same, for whoever reads the report.
+    /// The command line that asks the same question, for readers of the report.
     pub fn command(&self) -> String {
         let advise = self.advise.then(|| "--advise".to_owned());
         let precision = (self.precision != Part::default()).then(|| format!("--precision {}", self.precision.0));

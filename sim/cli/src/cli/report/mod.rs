@@ -14,7 +14,7 @@ use super::{CliError, Console, LiveProgress, Verbs, conclude, print_made, text, 
 pub use output::Output;
 pub use question::{Columns, Form, Growth, OtherTraces, Sharing, Trace};
 
-/// Answers the question and prints the answer; tables, plots and the page are written by [`Verbs`].
+/// Computes the answer and prints it; [`Verbs`] write tables, plots and the page.
 pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let progress = LiveProgress::default();
     if console.interrupts {

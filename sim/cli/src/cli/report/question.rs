@@ -1,4 +1,4 @@
-//! What several reports are asked in the same words: who shares a pool, and which form of a scenario.
+//! Arguments that several reports have in common: the systems that share a pool, and the form of a scenario.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,26 @@ use sim_harness::engine::LoadOptions;
 use super::vary::Vary;
 use crate::cli::args::{Setting, setting};
 
-/// Who shares a pool, and in which circumstances.
+/// The systems that share a pool, and their circumstances.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Sharing {
-    /// Who shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
+    /// System that shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
     #[arg(long, value_name = "SYSTEM", value_parser = system, default_value = "byom", conflicts_with = "from")]
     pub system: System,
-    /// What to vary: instances, pool, fill, spread, latency, think, width, service, faults; retry,
-    /// update, selection, throttle; of spiderpool nodes, pods, pool, spread, latency, width, service,
-    /// faults, start, policy; repeatable
+    /// Axis to vary: instances, pool, fill, spread, latency, think, width, service, faults; retry, update, selection, throttle; of
+    /// spiderpool nodes, pods, pool, spread, latency, width, service, faults, start, policy; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
     /// Take servers and links from a scenario, e.g. of `report calibrate`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub servers: Option<PathBuf>,
-    /// Let bursts meet the faults of a scenario: its [[fault]] rows and its [swarm]
+    /// Apply the faults of a scenario to bursts: its [[fault]] rows and its [swarm]
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub faults: Option<PathBuf>,
 }
 
 impl Sharing {
-    /// What a command line says of it.
+    /// The words of a command line for these arguments.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let system = (self.system != System::default()).then(|| format!("--system {}", self.system.name()));
         let servers = self.servers.iter().map(|file| format!("--servers {}", file.display()));
@@ -41,22 +40,22 @@ impl Sharing {
     }
 }
 
-/// Other traces than the one that was recorded.
+/// Traces in addition to the recorded one.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct OtherTraces {
-    /// Find the size for N traces with arrivals drawn again in blocks
+    /// Find the size for N traces with arrivals resampled in blocks
     #[arg(long, value_name = "N", value_parser = resamples, conflicts_with = "from")]
     pub resample: Option<u64>,
     /// Length of a block, e.g. 10m [default: follows from the trace]
     #[arg(long, value_name = "DURATION", requires = "resample")]
     pub block: Option<Span>,
-    /// Find the size for so many times as many pods, e.g. 1.5,2
+    /// Find the size for these multiples of the pods, e.g. 1.5,2
     #[arg(long, value_name = "FACTORS", conflicts_with = "from")]
     pub growth: Option<Growth>,
 }
 
 impl OtherTraces {
-    /// What a command line says of it.
+    /// The words of a command line for these arguments.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let resample = self.resample.map(|many| format!("--resample {many}"));
         let block = self.block.map(|block| format!("--block {block}"));
@@ -65,7 +64,7 @@ impl OtherTraces {
     }
 }
 
-/// How many traces can be drawn again: from 20 on one of twenty can be told, and more than these take too long.
+/// The allowed number of resampled traces: from 20 on, one of twenty can be determined, and more than the maximum take too long.
 const RESAMPLES: std::ops::RangeInclusive<u64> = 20..=10_000;
 
 fn resamples(text: &str) -> Result<u64, String> {
@@ -73,11 +72,11 @@ fn resamples(text: &str) -> Result<u64, String> {
     many.ok_or_else(|| format!("`{text}` is no whole number from {} to {}", RESAMPLES.start(), RESAMPLES.end()))
 }
 
-/// Factors by which there are more pods, or fewer.
+/// Factors for the number of pods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Growth(pub Vec<f64>);
 
-/// Which factors make sense: a twentieth of a trace says little, and a twentyfold one is another cluster.
+/// The allowed factors: a twentieth of a trace says little, and a twentyfold one is another cluster.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=20.0;
 
 impl Growth {
@@ -104,10 +103,10 @@ impl FromStr for Growth {
     }
 }
 
-/// Pods that come and go.
+/// A trace of pods, with their arrivals and departures.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Trace {
-    /// Pods that come and go, a row each, as CSV; - is standard input
+    /// CSV of pods with arrivals and departures, one row each; - is standard input
     #[arg(long, value_name = "FILE", group = "pods", conflicts_with_all = ["from", "system"])]
     pub trace: Option<PathBuf>,
     /// Names of its columns, e.g. arrival=created,departure=gone
@@ -116,7 +115,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// What is changed in a scenario.
+    /// The settings that a trace changes in a scenario.
     pub(crate) fn settings(&self) -> Vec<Setting> {
         let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let trace = self.trace.iter().map(|file| Setting { key: "workload.trace".to_owned(), value: text(&file.display().to_string()) });
@@ -127,7 +126,7 @@ impl Trace {
         trace.chain(columns).collect()
     }
 
-    /// What a command line says of it.
+    /// The words of a command line for these arguments.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let trace = self.trace.iter().map(|file| format!("--trace {}", file.display()));
         let columns = self.columns.iter().map(|columns| {
@@ -138,11 +137,11 @@ impl Trace {
     }
 }
 
-/// What the columns of a trace are called, by what a scenario calls them.
+/// The names of a trace's columns, by the keys of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns(pub BTreeMap<String, String>);
 
-/// The columns of a trace, by their short and their whole names.
+/// The columns of a trace, by their short and their full names.
 const COLUMNS: [(&str, &str); 4] =
     [("name", "name"), ("arrival", "creation_time"), ("departure", "deletion_time"), ("scheduled", "scheduled_time")];
 
@@ -167,7 +166,7 @@ impl FromStr for Columns {
     }
 }
 
-/// Who shares a pool: `byom` or `spiderpool`.
+/// Parses the name of a system that shares a pool: `byom` or `spiderpool`.
 fn system(text: &str) -> Result<System, String> {
     [System::Byom, System::Spiderpool]
         .into_iter()
@@ -175,10 +174,10 @@ fn system(text: &str) -> Result<System, String> {
         .ok_or_else(|| format!("there is no system `{text}`; there are byom, spiderpool"))
 }
 
-/// Which form of a scenario.
+/// The form of a scenario: its variant and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Form {
-    /// Only the variant of this name
+    /// Use only the variant of this name
     #[arg(long, value_name = "NAME", requires = "scenario")]
     pub variant: Option<String>,
     /// Change a setting of the scenario; repeatable
@@ -187,12 +186,12 @@ pub struct Form {
 }
 
 impl Form {
-    /// What is loaded of the scenarios of a file.
+    /// The options with which the scenarios of a file are loaded.
     pub(crate) fn load_options(&self, scenario: &Path) -> LoadOptions {
         LoadOptions { scenarios: vec![scenario.to_owned()], variant: self.variant.clone(), set: self.set.clone(), ..LoadOptions::default() }
     }
 
-    /// What a command line says of it.
+    /// The words of a command line for these arguments.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let variant = self.variant.iter().map(|name| format!("--variant {name}"));
         variant.chain(self.set.iter().map(|setting| format!("--set '{}={}'", setting.key, setting.value)))

@@ -1,4 +1,4 @@
-//! `--vary KEY=VALUES`: an axis of a report and where its points are.
+//! `--vary KEY=VALUES`: an axis of a report and the positions of its points.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,27 +14,27 @@ use sim_harness::plan::CLIENTS_MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vary {
     text: String,
-    /// What the axis goes through, read as the key asks for.
+    /// The values of the axis, parsed as the key requires.
     pub values: Values,
 }
 
-/// How pods come to their first calls.
+/// The way in which pods make their first calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// When their kubelets have made their sandboxes.
+    /// As soon as their kubelets have created their sandboxes.
     Kubelets,
     /// All at the same instant, whatever their kubelets do.
     Together,
-    /// The same, at agents that have just started: upstream's fill their caches within that call.
+    /// Like `Together`, at agents that have just started: upstream's agents fill their caches within that call.
     Restarted,
-    /// One after the other on each node; they are released like this, too.
+    /// One after the other on each node; they are also released like this.
     Loops,
 }
 
 impl Start {
     const ALL: [Start; 4] = [Start::Kubelets, Start::Together, Start::Restarted, Start::Loops];
 
-    /// As a table has it.
+    /// The name in a table.
     pub fn name(self) -> &'static str {
         match self {
             Start::Kubelets => BY_KUBELETS,
@@ -50,10 +50,10 @@ impl Start {
     }
 }
 
-/// Which faults bursts meet, by the profile of a swarm.
+/// The faults that bursts meet, by the profile of a swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultProfile {
-    /// None, which swarms call calm.
+    /// No faults, which swarms call calm.
     None,
     /// A few kinds of faults, each once or twice.
     Mixed,
@@ -64,7 +64,7 @@ pub enum FaultProfile {
 impl FaultProfile {
     const ALL: [FaultProfile; 3] = [FaultProfile::None, FaultProfile::Mixed, FaultProfile::Hostile];
 
-    /// As a command line has it.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             FaultProfile::None => "none",
@@ -83,44 +83,44 @@ impl FaultProfile {
     }
 }
 
-/// The values of an axis, none of them twice.
+/// The values of an axis, without duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// How many adaptors of BYOM share the pool, from 1 to [`CLIENTS_MAX`].
+    /// The number of adaptors of BYOM that share the pool, from 1 to [`CLIENTS_MAX`].
     Instances(Vec<u32>),
-    /// How many nodes, each with an agent of Spiderpool.
+    /// The number of nodes, each with an agent of Spiderpool.
     Nodes(Vec<u32>),
-    /// How many pods start on each node.
+    /// The number of pods that start on each node.
     Pods(Vec<u32>),
-    /// How pods start: as kubelets have it, all at once, at agents that have just started, or in loops.
+    /// The way in which pods start: as kubelets do it, all at once, at agents that have just started, or in loops.
     Start(Vec<Start>),
-    /// How agents behave: whether as upstream's do.
+    /// The behaviour of agents: whether they behave like upstream's.
     Policy(Vec<bool>),
-    /// How many addresses the pool has in total.
+    /// The total number of addresses in the pool.
     Pool(Vec<u32>),
-    /// The share of the pool that is taken at the beginning.
+    /// The fraction of the pool that is taken at the beginning.
     Fill(Vec<f64>),
-    /// Starts are uniform between the beginning and this.
+    /// The end of the interval, from the beginning, in which starts are uniformly distributed.
     Spread(Vec<Span>),
     /// The mean round trip of a read; that of a write is two and a half times as long (B §8.1).
     Latency(Vec<Span>),
-    /// What an adaptor needs between an answer and its next request.
+    /// The time that an adaptor needs between an answer and its next request.
     Think(Vec<Span>),
-    /// How a write is tried again.
+    /// The retry policy of a write.
     Retry(Vec<RetryName>),
-    /// What is written after a conflict, and how: whether it is decided once.
+    /// The way in which a write is repeated after a conflict: whether it is decided only once.
     Update(Vec<bool>),
-    /// Which free address is taken: whether it is always the first.
+    /// The choice among free addresses: whether the first one is always taken.
     Selection(Vec<bool>),
-    /// How many requests an adaptor may make.
+    /// The client-side rate limit of an adaptor's requests.
     Throttle(Vec<Throttle>),
-    /// How many requests an API server works on at a time; 0 = everything at once.
+    /// The number of requests that an API server processes at a time; 0 = unlimited.
     Width(Vec<u32>),
-    /// For how long a read keeps a server busy; a write does so one and a half times as long.
+    /// The time for which a read keeps a server busy; a write does so one and a half times as long.
     Service(Vec<Span>),
-    /// Which faults bursts meet.
+    /// The faults that bursts meet.
     Faults(Vec<FaultProfile>),
-    /// A key of a scenario file, dotted, and its values as `--set` has them.
+    /// A dotted key of a scenario file, and its values as in `--set`.
     Setting(Vec<String>),
 }
 
@@ -128,13 +128,13 @@ const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update
                     Spiderpool nodes, pods, pool, spread, latency, start, policy, width, service, faults; of a scenario its keys, e.g. \
                     workload.grace";
 
-/// The most nodes and the most pods of a node: more would take minutes a burst.
+/// The maximum number of nodes, and of pods per node: a burst with more would take minutes.
 const NODES_MAX: u32 = 256;
 
-/// The most processors of a server: more never let anybody wait.
+/// The maximum number of processors of a server: with more, no request ever waits.
 const WIDTH_MAX: u32 = 1_000;
 
-/// The longest spread, think time or round trip: an operation gives up after 30 s.
+/// The maximum spread, think time and round trip: an operation gives up after 30 s.
 const LONGEST: Span = Span::secs(10);
 
 impl fmt::Display for Vary {
@@ -178,7 +178,7 @@ impl FromStr for Vary {
 }
 
 impl Vary {
-    /// Whether this can be varied for a system.
+    /// Whether this axis can be varied for a system.
     pub fn is_for(&self, system: System) -> bool {
         if self.is_setting() {
             return false;
@@ -191,18 +191,18 @@ impl Vary {
         shared || of_agents == (system == System::Spiderpool)
     }
 
-    /// Whether it is a key of a scenario, and so nothing that bursts have.
+    /// Whether the axis is a key of a scenario, which bursts do not have.
     pub fn is_setting(&self) -> bool {
         matches!(self.values, Values::Setting(_))
     }
 
-    /// What is varied: all before the first `=`, such as `instances` or `workload.grace`.
+    /// The name of the axis: the text before the first `=`, such as `instances` or `workload.grace`.
     pub fn key(&self) -> &str {
         self.text.split_once('=').map_or(&*self.text, |(key, _)| key)
     }
 }
 
-/// Values of a key of a scenario, between commas that stand in no list, table or string of one.
+/// Parses values of a scenario key. Commas separate them, except in a list, table or string.
 fn settings(list: &str) -> Result<Vec<String>, String> {
     let (mut values, mut begin, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
     for (at, character) in list.char_indices() {
@@ -230,7 +230,7 @@ fn settings(list: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The values of a list, each of which `read` understands and none of which stands there twice.
+/// Parses a list of values with `read`, and refuses duplicates.
 fn each<T: PartialEq>(list: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     let mut values = Vec::new();
     for text in list.split(',') {
@@ -248,7 +248,7 @@ fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
     number.ok_or_else(|| format!("`{text}` is no whole number from {least} to {most}"))
 }
 
-/// A list of whole numbers, or a range that doubles.
+/// Parses a list of whole numbers, or a range that doubles.
 fn whole(list: &str, least: u32, most: u32) -> Result<Vec<u32>, String> {
     let one = |text: &str| number(text, least, most);
     let Some((low, high)) = list.split_once("..") else { return each(list, one) };

@@ -1,4 +1,4 @@
-//! `conformance`: what it prints, and what it does with the files of the repository.
+//! `conformance`: its output, and its use of the files of the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ impl Files {
         self.path(name)
     }
 
-    /// The recording with some text replaced, once.
+    /// The recording with one occurrence of a text replaced.
     fn changed(&self, from: &str, to: &str) -> String {
         let text = fs::read_to_string(Self::kept("recorded.jsonl")).unwrap();
         assert!(text.contains(from), "{from}");

@@ -1,4 +1,4 @@
-//! What `gate` prints and writes, and what `merge` makes of gates.
+//! The output and the files of `gate`, and the results of `merge` for gates.
 
 use std::sync::Mutex;
 
@@ -41,7 +41,7 @@ fn gating(report: GateReport) -> Prepared {
     Prepared { gate: Some(Ok(report)), ..Prepared::default() }
 }
 
-/// Writes a result into a file, and gives its path.
+/// Writes a result into a file, and returns its path.
 fn json(folder: &Folder, name: &str, report: &impl Serialize) -> String {
     folder.file(name, &serde_json::to_string(report).unwrap())
 }
@@ -91,7 +91,7 @@ fn a_disk_that_says_no_costs_the_file_and_not_the_verdict() {
 
 #[test]
 fn the_environment_chooses_the_shard() {
-    /// Keeps the part that it is asked to do.
+    /// Records the part that it is asked to run.
     struct Asked(Mutex<Option<(u32, u32)>>);
     impl Verbs for Asked {
         fn run(&self, args: &RunArgs, _: &LiveProgress) -> Result<RunReport, CliError> {

@@ -1,4 +1,4 @@
-//! What `list` and `check` print, and how `check` ends.
+//! The output of `list` and `check`, and the exit code of `check`.
 
 use ipam_reports::finding::Kind;
 use ipam_reports::listing::{CheckedFile, ClaimEntry, DeviationEntry, FaultEntry, Finding, Parameter, ScenarioEntry, Severity};

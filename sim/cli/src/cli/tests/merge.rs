@@ -1,4 +1,4 @@
-//! What `merge` does with files, good and bad.
+//! `merge` with valid and invalid files.
 
 use ipam_reports::{Digest, ScenarioResult, SeedRecord};
 

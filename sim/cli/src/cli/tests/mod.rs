@@ -1,6 +1,6 @@
-//! Stories of the command line, told with verbs that answer from prepared records.
+//! Tests of the command line, with verbs that answer from prepared records.
 //!
-//! This file holds the console and the verbs; [`records`] holds what they answer; the stories are told verb by verb.
+//! This file holds the console and the verbs; [`records`] holds the answers; there is a file of tests for each verb.
 
 mod arguments;
 mod conformance;
@@ -23,7 +23,7 @@ use ipam_reports::{
 use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArgs, ReclaimArgs};
 use super::*;
 
-/// What a command printed and how it ended.
+/// The output of a command and its exit code.
 struct Ran {
     code: u8,
     out: String,
@@ -66,7 +66,7 @@ impl OutputText for Vec<u8> {
     }
 }
 
-/// A reader that takes `room` bytes and goes away.
+/// A reader that reads `room` bytes and then closes the pipe.
 struct Closing {
     room: usize,
     error: io::ErrorKind,
@@ -95,7 +95,7 @@ impl OutputText for Closing {
 
 type Answer<T> = Option<Result<T, CliError>>;
 
-/// Answers from records; what has no answer must not be asked.
+/// Verbs that answer from records; a verb without a record must not be called.
 #[derive(Default)]
 struct Prepared {
     run: Answer<RunReport>,

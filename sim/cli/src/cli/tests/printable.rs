@@ -1,4 +1,4 @@
-//! Names that came from outside reach no terminal, annotation, table or page as they are, whoever writes them.
+//! External names never reach a terminal, annotation, table or page unescaped, whatever writes them.
 
 use ipam_reports::conformance::{CaseCounts, DifferingCase, DifferingPlace, LeftCase, ThemeResult, UnneededLine};
 use ipam_reports::gate::{annotations, junit, markdown};
@@ -35,7 +35,7 @@ fn hostile() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(PIECES.to_vec()), 1..5).prop_map(|pieces| pieces.concat())
 }
 
-/// The places of all strings in a value.
+/// Collects the paths of all strings in a value.
 fn strings(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(path.to_owned()),
@@ -45,7 +45,7 @@ fn strings(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Which strings of a record may be anything: those that are no numbers, formats or kinds.
+/// The strings of a record that may have any value: those that are not numbers, formats or kinds.
 fn free_strings<T: Serialize + DeserializeOwned>(record: &T) -> (Value, Vec<String>) {
     let value = serde_json::to_value(record).unwrap();
     let mut found = Vec::new();
@@ -66,7 +66,7 @@ fn with<T: DeserializeOwned>((value, found): &(Value, Vec<String>), name: &str) 
     serde_json::from_value(value).unwrap()
 }
 
-/// What a terminal would obey, or a reader would not see, apart from the codes for colour if `painted`.
+/// A character that a terminal would obey, or that a reader would not see, apart from colour codes if `painted`.
 fn obeyed(text: &str, painted: bool) -> Option<String> {
     let mut rest = text.to_owned();
     for code in ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"].iter().filter(|_| painted) {
@@ -85,10 +85,10 @@ fn painted(verbs: &dyn Verbs, line: &str) -> (String, String) {
     (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
-/// What a verb answers with.
+/// Verbs that answer with a record containing this name.
 type Answered = Box<dyn Fn(&str) -> Prepared>;
 
-/// A verb that answers with this record, whatever its names are.
+/// Verbs that answer with this record and any names in it.
 fn telling<T: Serialize + DeserializeOwned + 'static>(
     line: &'static str,
     record: &T,
@@ -156,7 +156,7 @@ fn verbs() -> Vec<(&'static str, Answered)> {
 }
 
 proptest! {
-    // Each case writes every record in every form.
+    // Few cases suffice: each one writes every record in every form.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
@@ -169,7 +169,7 @@ proptest! {
                 prop_assert_eq!(obeyed(&err, true), None, "{}: {}", line, err);
                 let plain = ran(&answered(&name), line);
                 prop_assert_eq!(obeyed(&plain.out, false), None, "{}", line);
-                // A line break in a name makes no line.
+                // A line break in a name starts no new line.
                 let harmless = ran(&answered("x"), line);
                 prop_assert_eq!(plain.out.lines().count(), harmless.out.lines().count(), "{}: {}", line, plain.out);
                 let json = ran(&answered(&name), &format!("{line} --format json")).out;

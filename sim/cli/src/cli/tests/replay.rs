@@ -1,4 +1,4 @@
-//! What `replay` prints, and how it ends.
+//! The output of `replay`, and its exit codes.
 
 use ipam_reports::Digest;
 use ipam_reports::replay::{Comparison, Parting};

@@ -1,4 +1,4 @@
-//! What `run` prints, and how it ends.
+//! The output of `run`, and its exit codes.
 
 use ipam_reports::finding::{Kind, Problem, ProblemKind, Violation};
 use ipam_reports::{ScenarioResult, SeedRecord};
@@ -148,7 +148,7 @@ fn colour_changes_no_column() {
     assert_eq!(plain, text::run(&report, Paint::PLAIN));
 }
 
-/// A worker counts, the user presses Ctrl-C, the sweep ends between two seeds.
+/// A worker counts, the user presses Ctrl-C, and the sweep ends between two seeds.
 #[test]
 fn a_sweep_hears_the_stop_between_two_seeds() {
     struct UntilStopped;

@@ -1,4 +1,4 @@
-//! What `selftest` prints, and how it ends.
+//! The output of `selftest`, and its exit codes.
 
 use ipam_reports::matrix::{ControlRow, MatrixRow, Smallest, Trial};
 use ipam_reports::schema::MatrixSchema;

@@ -1,4 +1,4 @@
-//! What `shrink` prints, and how it ends.
+//! The output of `shrink`, and its exit codes.
 
 use ipam_reports::Digest;
 use ipam_reports::finding::Kind;

@@ -1,11 +1,11 @@
-//! What changed since an earlier report: the headline, a line a figure, then the rest that is said.
+//! The changes since an earlier report: the headline, a line per figure, then the other answers.
 
 use ipam_reports::against::{Against, Compared};
 
 use super::Paint;
 use super::table::{Align, Table};
 
-/// The comparison, with an empty line below; nothing if there is none.
+/// The comparison, followed by an empty line; nothing if there is none.
 pub(super) fn against(against: Option<&Against>, paint: Paint) -> Vec<String> {
     let Some(against) = against else { return Vec::new() };
     let (headline, rest) = against.answers.split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
@@ -17,7 +17,7 @@ pub(super) fn against(against: Option<&Against>, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// What would change, with an empty line above; nothing if nothing was asked about that.
+/// The predicted changes, preceded by an empty line; nothing if no question was asked about any.
 pub(super) fn what_if(changes: &[Compared], paint: Paint) -> Vec<String> {
     if changes.is_empty() {
         return Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn what_if(changes: &[Compared], paint: Paint) -> Vec<String> {
     std::iter::once(String::new()).chain(table(["what if", "as it is", "then"], changes, paint)).collect()
 }
 
-/// A line a figure, under heads that say what is compared with what.
+/// A line per figure, with column heads that name the two sides of the comparison.
 fn table([place, old, new]: [&str; 3], changes: &[Compared], paint: Paint) -> Vec<String> {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Left, Right, Right, Right, Left, Right, Left]);

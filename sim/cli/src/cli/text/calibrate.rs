@@ -1,4 +1,4 @@
-//! `report calibrate`: the headline, then the requests by verb and resource and by load, then what the log does not say.
+//! `report calibrate`: the headline, then the requests by verb and resource and by load, then what the log does not contain.
 
 use ipam_reports::calibrate::{CalibrateReport, Group, Level};
 use ipam_reports::human;
@@ -7,10 +7,10 @@ use ipam_reports::spread::Margin;
 use super::Paint;
 use super::table::{Align, Table};
 
-/// How many verbs and resources are shown; the page has all.
+/// The maximum number of verbs and resources that are shown; the page has all.
 const GROUPS_MAX: usize = 12;
 
-/// The report as it is printed: headline, tables, and what the log does not say.
+/// The printed report: headline, tables, and what the log does not contain.
 pub fn calibrate(report: &CalibrateReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut lines = report.answers.clone();

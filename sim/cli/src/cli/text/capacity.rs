@@ -1,4 +1,4 @@
-//! `report capacity`: of bursts, or of pods that come and go.
+//! `report capacity`: of bursts, or of a trace of pods.
 
 use ipam_reports::CapacityReport;
 

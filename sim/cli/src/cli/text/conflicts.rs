@@ -1,4 +1,4 @@
-//! `report conflicts`: a line a point, then what they say.
+//! `report conflicts`: a line per point, then the answers.
 
 use ipam_reports::ConflictsReport;
 use ipam_reports::conflicts::advice::{Advice, figure_of, told, verdict};
@@ -12,7 +12,7 @@ use super::Paint;
 use super::against::against;
 use super::table::{Align, Table};
 
-/// A line for each point, grouped by curves, between the headline and the answers; with advice, a line for each policy instead.
+/// A line for each point, grouped by curve, between the headline and the answers; with advice, a line for each policy instead.
 pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     if let Some(advice) = &report.advice {
         return advised(report, advice, paint);
@@ -39,7 +39,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
         "model",
         "lost/burst",
         "p50 to p99",
-        // Without faults nothing stands below them, and they take no room.
+        // Without faults these columns are empty, and take no room.
         if with_faults { "refused otherwise" } else { "" },
         if with_faults { "no answer" } else { "" },
         if with_faults { "met a fault" } else { "" },
@@ -66,7 +66,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Advice: the headline, a line for each policy, then the rest that is said.
+/// Advice: the headline, a line for each policy, then the other answers.
 fn advised(report: &ConflictsReport, advice: &Advice, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut table = Table::new([Right, Left, Left, Right, Left, Right, Left, Right, Left, Right, Right, Left]);

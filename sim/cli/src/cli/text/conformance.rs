@@ -1,4 +1,4 @@
-//! The result of `conformance`: a line per theme, what differs, one line at the end.
+//! The result of `conformance`: a line per theme, the differences, and a final line.
 
 use ipam_reports::conformance::{CaseCounts, DifferingCase};
 use ipam_reports::{ConformanceReport, exit, human};
@@ -6,15 +6,15 @@ use ipam_reports::{ConformanceReport, exit, human};
 use super::Paint;
 use super::table::{Align, Table};
 
-/// How many differing cases are told at length, and how many places of each; the rest are counted.
+/// The maximum number of differing cases that are described, and of places in each; the rest are counted.
 const CASES_MAX: usize = 10;
 const PLACES_MAX: usize = 6;
-/// How many lines say what was not compared.
+/// The maximum number of lines about cases that were not compared.
 const LEFT_MAX: usize = 12;
-/// The longest value that is shown whole, in characters.
+/// The length of the longest value that is shown in full, in characters.
 const VALUE_MAX: usize = 160;
 
-/// The table, what differs, and the verdict.
+/// The table, the differences, and the verdict.
 pub fn conformance(report: &ConformanceReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     for case in report.differing.iter().take(CASES_MAX) {

@@ -1,4 +1,4 @@
-//! `report capacity` of a scenario: a line a size, then what they say.
+//! `report capacity` of a scenario: a line per size, then the answers.
 
 use ipam_reports::DemandReport;
 use ipam_reports::demand::Trial;

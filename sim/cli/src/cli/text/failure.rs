@@ -1,4 +1,5 @@
-//! The failure block: claim, seed and time; who holds what since when; what it needs; digest and plan; how to see it again.
+//! The failure block: claim, seed and time; holders of the address and since when; the faults and mutations needed; digest and plan; the
+//! command that replays it.
 
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::shrink::Shrunk;
@@ -8,7 +9,7 @@ use super::Paint;
 
 /// A failure block, made from a listed failure of a sweep or from a violation of a replay.
 pub(super) struct Block<'a> {
-    /// The word that opens it, at most five letters.
+    /// The word with which the block begins, at most five letters.
     pub(super) word: &'a str,
     pub(super) claim: &'a str,
     pub(super) kind: Kind,
@@ -18,14 +19,14 @@ pub(super) struct Block<'a> {
     pub(super) needs: Option<&'a str>,
     pub(super) digest: Option<Digest>,
     pub(super) plan: Option<&'a str>,
-    /// What is left of the plan.
+    /// The shrunk plan.
     pub(super) shrunk: Option<&'a Shrunk>,
-    /// The command that runs it again.
+    /// The command that replays the failure.
     pub(super) replay: Option<String>,
 }
 
 impl<'a> Block<'a> {
-    /// The block of a violation in a replay; its digest and plan stand elsewhere.
+    /// The block of a violation in a replay; its digest and plan are printed elsewhere.
     pub(super) fn of(violation: &'a Violation, seed: u64) -> Self {
         Self {
             word: "FAIL",
@@ -59,7 +60,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Where a plan is and what its run gives.
+/// The location of a plan and the digest of its run.
 fn origin(digest: Option<Digest>, plan: Option<&str>, paint: Paint) -> Option<String> {
     let digest = digest.map(|digest| format!("digest {digest}"));
     let plan = plan.map(|plan| format!("plan {plan}"));

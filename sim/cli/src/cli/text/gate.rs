@@ -1,4 +1,4 @@
-//! The result of a gate: a line per part, what failed, what was left out, one line at the end.
+//! The result of a gate: a line per part, the failures, the parts left out, and a final line.
 
 use ipam_reports::gate::{PartSum, word};
 use ipam_reports::{GateReport, Verdict, exit, human};
@@ -7,12 +7,12 @@ use super::Paint;
 use super::run::{Told, findings, painted};
 use super::table::{Align, Table};
 
-/// How many failing cases are told at length; the rest are named.
+/// The maximum number of failing cases that are described; the rest are named.
 const TOLD_MAX: usize = 10;
-/// How many lines say what was left out.
+/// The maximum number of lines about what was left out.
 const LEFT_OUT_MAX: usize = 12;
 
-/// A line for each part, the failing cases at length up to a limit, what was not judged or left out, and the verdict.
+/// A line for each part, a description of the failing cases up to a limit, what was not judged or left out, and the verdict.
 pub fn gate(report: &GateReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     let failures: Vec<_> = report.failures().collect();
@@ -68,7 +68,7 @@ fn overview(report: &GateReport, paint: Paint) -> Vec<String> {
         let PartSum { cases, seeds, wall, verdicts, .. } = &part;
         let each: Vec<_> = verdicts.iter().map(|&(verdict, count)| format!("{} {}", human::count(count), word(verdict))).collect();
         let cells = [
-            // A part of which nothing ran says nothing, whatever the reason.
+            // A part of which nothing ran has no verdict, whatever the reason.
             if verdict == Verdict::Open && *seeds > 0 { "ok" } else { super::run::word(verdict) }.to_owned(),
             part.part.to_string(),
             human::count(*cases),

@@ -1,16 +1,16 @@
-//! What a hunt reached, in words: its features, how they came, what it never did.
+//! The description of a hunt: its features, how they were reached, and what it never reached.
 
 use ipam_reports::human;
 use ipam_reports::hunt::{EditCount, Hunt};
 
-/// How many points of the curve are told.
+/// The maximum number of points of the curve that are printed.
 const CURVE_MAX: usize = 10;
-/// How many names of what was never reached are told.
+/// The maximum number of names that are printed of what was never reached.
 const NEVER_MAX: usize = 12;
-/// How many edits are told: those that reached the most.
+/// The maximum number of edits that are printed: those that reached the most.
 const EDITS_MAX: usize = 5;
 
-/// The lines of a hunt.
+/// The lines about a hunt.
 pub(super) fn hunt(hunt: &Hunt) -> Vec<String> {
     let mut lines = vec![runs(hunt)];
     let kinds = hunt.features.iter().filter(|count| count.reached > 0);
@@ -43,7 +43,7 @@ pub(super) fn hunt(hunt: &Hunt) -> Vec<String> {
     lines
 }
 
-/// What the runs were.
+/// The origins of the plans that ran.
 fn runs(hunt: &Hunt) -> String {
     let Hunt { drawn, edited, taken_over, unchanged, .. } = *hunt;
     let mut parts = vec![format!("{} of seeds", human::count(drawn)), format!("{} made of kept plans", human::count(edited))];
@@ -60,7 +60,7 @@ fn runs(hunt: &Hunt) -> String {
     line
 }
 
-/// The edits that reached the most for how often they were tried.
+/// The edits that reached the most, with how often they were tried.
 fn edits(all: &[EditCount]) -> Option<String> {
     let mut best: Vec<&EditCount> = all.iter().filter(|count| count.kept > 0).collect();
     best.sort_by_key(|count| (std::cmp::Reverse(count.kept), count.tried));

@@ -1,11 +1,11 @@
-//! `report reclaim`: a line a way, then what they say.
+//! `report reclaim`: a line per way of leaking, then the answers.
 
 use ipam_reports::LeaksReport;
 
 use super::Paint;
 use super::tabular::tabular;
 
-/// A line for each scenario and way, between the headline and the answers.
+/// A line for each scenario and way of leaking, between the headline and the answers.
 pub fn leaks(report: &LeaksReport, paint: Paint) -> String {
     tabular(report, paint)
 }

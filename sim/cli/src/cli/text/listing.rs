@@ -1,4 +1,4 @@
-//! Tables of what there is, and findings in files.
+//! Tables of scenarios, claims, faults and mutations, and findings in files.
 
 use ipam_reports::listing::Severity;
 use ipam_reports::{CheckReport, ListReport, human, reference};
@@ -6,7 +6,7 @@ use ipam_reports::{CheckReport, ListReport, human, reference};
 use super::Paint;
 use super::table::{Align, Table};
 
-/// One table per part that was asked for.
+/// One table per requested part.
 pub fn list(report: &ListReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut sections = Vec::new();
@@ -45,7 +45,7 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
         sections.push(section("Excuses", lines, paint));
     }
     if let Some(faults) = &report.faults {
-        // Two lines and a third for the parameters: side by side they are wider than any screen.
+        // Two lines, and a third one for the parameters: side by side they are wider than any screen.
         let mut lines = Vec::new();
         for entry in faults {
             lines.push(format!("  {}", paint.bold(&entry.name)));
@@ -76,7 +76,7 @@ pub fn names(report: &ListReport) -> String {
     scenarios.chain(claims).chain(faults).chain(deviations).map(|(what, name)| format!("{what}/{name}\n")).collect()
 }
 
-/// Lines, and below them where to read what they cite.
+/// The lines, followed by the locations of the references that they cite.
 fn with_legend<'a>(mut lines: Vec<String>, cited: impl IntoIterator<Item = &'a str>, paint: Paint) -> Vec<String> {
     let legend = reference::legend(cited);
     if !legend.is_empty() {

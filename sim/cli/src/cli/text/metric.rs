@@ -1,4 +1,4 @@
-//! What the metrics of a system gave: a line per scenario and metric.
+//! The values of a system's metrics: a line per scenario and metric.
 
 use ipam_reports::metric::MetricSummary;
 use ipam_reports::{RunReport, human};

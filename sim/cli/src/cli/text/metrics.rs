@@ -1,4 +1,4 @@
-//! `report metrics`: a line a metric and point, then what they say.
+//! `report metrics`: a line per metric and point, then the answers.
 
 use ipam_reports::MetricsReport;
 

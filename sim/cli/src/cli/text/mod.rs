@@ -1,4 +1,4 @@
-//! Records as text for people. Takes records only, prints nothing itself.
+//! Records as text for people. This module only takes records, and prints nothing itself.
 
 mod against;
 mod calibrate;

@@ -1,12 +1,12 @@
-//! Colour as a stream can show it.
+//! Colour, as far as a stream supports it.
 
 use anstream::AutoStream;
 use anstream::stream::RawStream;
 use clap::ColorChoice;
 use sim_harness::text::Paint;
 
-/// Colour as it is `wanted`. By itself a stream has it if it is a terminal that can show it; the environment may refuse it (`NO_COLOR`,
-/// see no-color.org) or insist on it (`CLICOLOR_FORCE`, see bixense.com/clicolors).
+/// The colour setting that results from `wanted`. By default a stream is coloured if it is a terminal that supports colour; the environment
+/// may disable it (`NO_COLOR`, see no-color.org) or force it (`CLICOLOR_FORCE`, see bixense.com/clicolors).
 pub(in crate::cli) fn choose(wanted: ColorChoice, stream: &impl RawStream) -> Paint {
     let on = match wanted {
         ColorChoice::Always => true,

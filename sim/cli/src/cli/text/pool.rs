@@ -1,4 +1,4 @@
-//! What the instances of BYOM pools did to each other: a line per scenario that has one.
+//! Conflicts between the instances of BYOM pools: a line per scenario that has a pool.
 
 use ipam_reports::{RunReport, ScenarioResult, Seconds, human};
 

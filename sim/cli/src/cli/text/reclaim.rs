@@ -1,4 +1,4 @@
-//! How near reclaim came to taking addresses from somebody, and how long it left them unused: a line per scenario that reclaims.
+//! The margins of reclaim to addresses in use, and the time for which it left addresses unused: a line per scenario that reclaims.
 
 use ipam_reports::spread::{Margin, Spread};
 use ipam_reports::{RunReport, ScenarioResult, human};

@@ -1,4 +1,4 @@
-//! The result of a replay: what was violated, whether it is the recorded run, where it parts from another.
+//! The result of a replay: violations, whether it is the recorded run, and where it diverges from another run.
 
 use ipam_reports::replay::{Comparison, Parting, TraceLine};
 use ipam_reports::timeline::Because;
@@ -29,7 +29,7 @@ pub fn replay(report: &ReplayReport, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-/// One event of the trace, with what it came of: one cause behind it, several below it.
+/// One event of the trace with its causes: a single cause follows on the same line, several on the next.
 pub fn trace_line(line: &TraceLine) -> String {
     let micros = line.at.as_micros();
     let (number, causes) = (format!("#{}", line.event), causes(&line.because));
@@ -41,7 +41,7 @@ pub fn trace_line(line: &TraceLine) -> String {
     }
 }
 
-/// What an event came of. Neighbours that are tied in the same way share the words for it.
+/// The causes of an event. Adjacent causes with the same relation share the words for it.
 fn causes(because: &[Because]) -> String {
     let mut text = String::new();
     let mut said = "";
@@ -70,7 +70,7 @@ fn at(parting: &Parting) -> String {
     format!("at event {}, {}", human::count(parting.event), parting.at)
 }
 
-/// What each of two runs did where they part, as far as it is known.
+/// The events of both runs at the point where they diverge, as far as they are known.
 fn sides(parting: &Parting, other_name: &str) -> Vec<String> {
     let width = other_name.len();
     let side = |name: &str, event: &Option<String>| event.as_ref().map(|event| format!("      {name:<width$}  {event}"));

@@ -1,4 +1,4 @@
-//! The result of a sweep: a line per scenario, what failed, one line at the end.
+//! The result of a sweep: a line per scenario, the failures, and a final line.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use super::pool::pools;
 use super::reclaim::reclaims;
 use super::table::{Align, Table};
 
-/// How many failure blocks one scenario gets; the rest are counted.
+/// The maximum number of failure blocks per scenario; the rest are counted.
 const BLOCKS_MAX: usize = 3;
-/// How many further seeds are named.
+/// The maximum number of further seeds that are named.
 const SEEDS_NAMED_MAX: usize = 5;
 
-/// The whole report as text: verdict first, then what was found.
+/// The whole report as text: the verdict first, then the findings.
 pub fn run(report: &RunReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     let pools = pools(report, paint);
@@ -108,7 +108,7 @@ pub(super) fn painted(verdict: Verdict, text: &str, paint: Paint) -> String {
     }
 }
 
-/// What the line of a scenario ends with.
+/// The end of a scenario's line.
 fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
     let mut notes = Vec::new();
     match verdict {
@@ -126,7 +126,7 @@ fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
     notes.join(", ")
 }
 
-/// Everything worth saying about one scenario that ended like this; nothing if it simply held.
+/// All remarks about a scenario that ended with this verdict; nothing if it simply held.
 pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(scenario.left_out.iter().map(|sentence| format!("{}   {sentence}", paint.warn("note "))));
@@ -155,7 +155,7 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut T
     if scenario.excused > 0 {
         lines.extend(scenario.why_excused.iter().map(|why| format!("        {why}")));
     }
-    // A negative scenario that fails as it must is not asked for coverage.
+    // Coverage is not required of a negative scenario that fails as it must.
     let asked = !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open);
     if asked && scenario.no_address_given {
         let why = match scenario.allocations.attempted {
@@ -190,14 +190,14 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut T
     lines
 }
 
-/// What a cluster that somebody brought along gave no occasion for.
+/// The claims and faults that a cluster of manifests gave no occasion for.
 fn unseen(scenario: &ScenarioResult) -> Vec<&str> {
     let held = scenario.never_held().map(|claim| claim.claim.as_str());
     let fired = scenario.never_fired().map(|fault| fault.fault.as_str());
     held.chain(fired).chain(scenario.never_judged().map(|claim| claim.claim.as_str())).collect()
 }
 
-/// Where crashes were tried, process by process.
+/// The crash points that were tried, process by process.
 fn crash_points(points: &CrashPoints) -> Vec<String> {
     let CrashPoints { points, tried, reached, processes } = points;
     let all = if tried == points { "all tried".to_owned() } else { format!("{} tried", human::count(*tried)) };
@@ -212,7 +212,7 @@ fn crash_points(points: &CrashPoints) -> Vec<String> {
     lines
 }
 
-/// What of all placements of disturbances was covered, and what each effect came to.
+/// The coverage of all placements of disturbances, and the results of each effect.
 fn placements(covered: &Placements, violated: u64) -> Vec<String> {
     let (tried, equivalent) = (covered.tried(), covered.equivalent());
     let of = format!("of up to {}", human::plural(covered.disturbances.into(), "disturbance", "disturbances"));
@@ -254,11 +254,11 @@ fn problem(scenario: &ScenarioResult, problem: &Problem, paint: Paint) -> Vec<St
     lines
 }
 
-/// Each cause as a block, with all that it breaks; what else failed as counts. A cause that was told of another scenario is only named.
+/// Each cause as a block, with all that it breaks; other failures as counts. A cause that was described for another scenario is only named.
 fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint: Paint) -> Vec<String> {
     let expected = |claim: &str| scenario.expect.as_deref() == Some(claim);
     let findings = scenario.sorted_findings();
-    // What a negative scenario violates besides its claim is mostly the same harm seen by another claim.
+    // Other claims that a negative scenario violates mostly report the same harm.
     let found = verdict == Verdict::Found;
     let blocks = if found { 1 } else { BLOCKS_MAX };
     let mut lines = Vec::new();
@@ -285,12 +285,12 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             told.by_cause.insert(cause_class(cause), told.place.clone().unwrap_or_else(|| scenario.name.clone()));
         }
         lines.extend(block(scenario, failure, if expected(&failure.claim) { "FOUND" } else { "FAIL" }).lines(paint));
-        // Nobody asks for the causes of what must fail: there every seed counts.
+        // The causes of failures that must happen are not searched: each seed counts.
         let all = |known: &ClaimCount| scenario.claims.iter().find(|count| count.claim == known.claim).unwrap_or(known).clone();
         let others: Vec<ClaimCount> = finding.claims[1..].iter().map(|known| if found { all(known) } else { known.clone() }).collect();
         lines.extend((!others.is_empty()).then(|| format!("also    {}", breaks(&others))));
         if scenario.crash_points.is_some() {
-            // They are all in the plan of one seed or of a few.
+            // All of them are in the plan of one seed or of a few.
             let more = finding.seeds.saturating_sub(1);
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "crash point", "crash points"))));
             lines.extend(unexamined_of(finding.unexamined, ("crash point", "crash points")));
@@ -310,7 +310,7 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             lines.extend(unexamined(finding));
         }
     }
-    // Results of older versions list no failure of claims that were violated only behind the first ones.
+    // Results of older versions list no failure of a claim that was violated only after other claims.
     let listed = |claim: &str| findings.iter().any(|finding| finding.claims.iter().any(|count| count.claim == claim));
     for count in scenario.claims.iter().filter(|count| !listed(&count.claim)) {
         lines.push(format!("also    {} in {}", count.claim, human::plural(count.seeds, "seed", "seeds")));
@@ -318,16 +318,16 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
     lines
 }
 
-/// The causes that were told, each with the place where it was.
+/// The causes that were described, each with the place of its description.
 #[derive(Default)]
 pub(crate) struct Told {
     by_cause: BTreeMap<String, String>,
-    /// What the place is called where something is told next; unset = after its scenario.
+    /// The name of the current place; unset = that of its scenario.
     place: Option<String>,
 }
 
 impl Told {
-    /// What is told next is told here.
+    /// Sets the place at which the next causes are described.
     pub(crate) fn enter(&mut self, place: &str) {
         self.place = Some(place.to_owned());
     }
@@ -343,7 +343,7 @@ fn breaks(claims: &[ClaimCount]) -> String {
     }
 }
 
-/// A cause in half a sentence.
+/// The cause as half a sentence.
 fn named(finding: &Finding) -> &str {
     finding.cause.as_deref().unwrap_or("which is not known")
 }
@@ -364,13 +364,13 @@ fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> 
     }
 }
 
-/// The command that shows a failure again: the smaller plan is the one to look at.
+/// The command that replays a failure, preferably with the shrunk plan.
 fn replay_of(scenario: &ScenarioResult, failure: &Failure) -> String {
     let smaller = failure.shrunk.as_ref().and_then(|shrunk| shrunk.plan.as_deref());
     replay_command(smaller.or(failure.plan.as_deref()), &scenario.file, failure.seed)
 }
 
-/// The seeds of which nobody knows whether they come of the same.
+/// The seeds whose cause was not examined.
 fn unexamined(finding: &Finding) -> Option<String> {
     let seeds = named_seeds(&finding.unexamined_ranges, finding.unexamined, None)?;
     Some(format!("also    {seeds}, whose cause was not looked into"))
@@ -380,12 +380,12 @@ fn unexamined_of(count: u64, (one, many): (&str, &str)) -> Option<String> {
     (count > 0).then(|| format!("also    {}, whose cause was not looked into", human::plural(count, one, many)))
 }
 
-/// The other seeds that showed what a block tells of one seed.
+/// The other seeds that showed what a block describes for one seed.
 fn further(ranges: &[SeedRange], seeds: u64, told: u64) -> Option<String> {
     named_seeds(ranges, seeds.saturating_sub(1), Some(told)).map(|seeds| format!("also    {seeds}"))
 }
 
-/// `seeds 7, 9 and 96 more`: so many, without one of them.
+/// `seeds 7, 9 and 96 more`: names this many seeds, omitting `without`.
 fn named_seeds(ranges: &[SeedRange], count: u64, without: Option<u64>) -> Option<String> {
     let others = ranges.iter().flat_map(|range| range.first..=range.last).filter(|seed| Some(*seed) != without);
     let named: Vec<_> = others.take(SEEDS_NAMED_MAX).map(|seed| seed.to_string()).collect();
@@ -398,7 +398,7 @@ fn named_seeds(ranges: &[SeedRange], count: u64, without: Option<u64>) -> Option
     }
 }
 
-/// The line at the end.
+/// The final line of the report.
 fn summary(report: &RunReport, paint: Paint) -> String {
     let seeds = human::plural(report.scenarios.iter().map(|scenario| scenario.seeds).sum(), "seed", "seeds");
     let simulated = human::duration(report.scenarios.iter().map(|scenario| scenario.simulated).sum::<Seconds>());
@@ -429,7 +429,7 @@ fn summary(report: &RunReport, paint: Paint) -> String {
         Verdict::Vacuous => ("vacuous", "vacuous"),
         Verdict::NotRun => ("not run", "not run"),
         Verdict::Open => ("open", "open"),
-        // A run has no gate's verdicts.
+        // A run never has the verdicts that only a gate has.
         Verdict::Incomplete | Verdict::CutShort | Verdict::LeftOut | Verdict::NotNoticed => ("cut short", "cut short"),
     };
     let mut groups = IndexMap::<_, u64>::new();

@@ -1,4 +1,4 @@
-//! The kill matrix: a line a trial, the control group, one line at the end.
+//! The kill matrix: a line per trial, the control group, and a final line.
 
 use ipam_reports::matrix::{FOUND_WITHIN, MOSTLY_WITHIN, MUST_HOLD_SCORE, MatrixRow, Trial};
 use ipam_reports::{MatrixReport, exit, human};
@@ -62,7 +62,7 @@ pub fn selftest(report: &MatrixReport, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What the line of a deviation begins with, and whether that is good.
+/// The beginning of a deviation's line, and whether the result is good.
 fn verdict(row: &MatrixRow) -> (&'static str, Option<bool>) {
     let within = row.best().and_then(Trial::median).is_some_and(|median| median <= FOUND_WITHIN);
     match (row.must_be_found(), row.was_tried(), within) {
@@ -81,7 +81,7 @@ fn median(trial: &Trial) -> String {
     }
 }
 
-/// How large the failure is that was made small, in the line of the trial that it is from.
+/// The size of the shrunk failure, on the line of the trial that it came from.
 fn needs(row: &MatrixRow, trial: &Trial) -> String {
     let smallest = row.smallest.as_ref().filter(|smallest| smallest.scenario == trial.label());
     smallest.map_or_else(String::new, |smallest| {
@@ -90,7 +90,7 @@ fn needs(row: &MatrixRow, trial: &Trial) -> String {
     })
 }
 
-/// The line at the end.
+/// The final line of the matrix.
 fn summary(report: &MatrixReport, paint: Paint) -> String {
     let (must, soon) = report.soon();
     let missed = report.missed().count();
@@ -118,7 +118,7 @@ fn summary(report: &MatrixReport, paint: Paint) -> String {
     )
 }
 
-/// The line at the end of a matrix of scenarios that must hold.
+/// The final line of a matrix of scenarios that must hold.
 fn score(report: &MatrixReport, headline: &str) -> String {
     let (must, soon) = report.soon();
     let found = must - report.missed().count();

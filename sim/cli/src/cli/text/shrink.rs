@@ -1,4 +1,4 @@
-//! The result of `shrink`: the failure block of the smaller plan, and what it was made from.
+//! The result of `shrink`: the failure block of the smaller plan, and its origin.
 
 use ipam_reports::ShrinkReport;
 use ipam_reports::command::replay_command;
@@ -6,7 +6,7 @@ use ipam_reports::command::replay_command;
 use super::Paint;
 use super::failure::Block;
 
-/// The failure block of the smaller plan, how much smaller it is, and a note if it may become smaller still or did not at all.
+/// The failure block of the smaller plan, its reduction in size, and a note if it may become smaller still or did not become smaller.
 pub fn shrink(report: &ShrinkReport, paint: Paint) -> String {
     let (shrunk, needs) = (&report.shrunk, report.needs.as_ref().map(ToString::to_string));
     let block = Block {

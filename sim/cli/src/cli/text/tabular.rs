@@ -1,4 +1,4 @@
-//! A report whose table is told by its columns: the headline, a line a row, then what is said.
+//! A report with a table: the headline, a line per row, then the answers.
 
 use ipam_reports::column::Column;
 use ipam_reports::{Tabular, reference};
@@ -23,7 +23,7 @@ pub(super) fn tabular(report: &impl Tabular, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The rows below their head; nothing if there are none. In the first column a text stands once for all rows that have it.
+/// The rows below their column heads; nothing if there are none. In the first column a text appears once for all rows that share it.
 fn table<'a, R: Tabular>(report: &'a R, paint: Paint) -> Vec<String> {
     let rows = report.rows();
     if rows.is_empty() {

@@ -1,20 +1,20 @@
-//! Text that fits a terminal.
+//! Text folded to the width of a terminal.
 
 use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 
-/// A last column that is narrower comes below the others.
+/// The minimum width of the last column; a narrower one is moved below the others.
 const COLUMN_MIN: usize = 24;
-/// How much further in a line goes on.
+/// The additional indentation of a continued line.
 const HANGING: usize = 4;
-/// Narrower than this nothing is folded: it would only become longer.
+/// The minimum width at which text is folded: below it, folding would only make the text longer.
 const WIDTH_MIN: usize = 30;
-/// Lines that are copied into a shell, which may be as long as they are.
+/// The beginnings of lines that are copied into a shell, which are not folded.
 const COMMANDS: [&str; 2] = ["replay  ", "$ "];
 
-/// Folds lines that are longer than `width` columns, between words. A line of a table goes on below its last column, which comes below the
-/// others where there is no room for it; any other line goes on a little further in than it begins. What has no space in it stays whole,
-/// and so do commands.
+/// Folds lines that are longer than `width` columns, between words. A line of a table continues below its last column, which is moved below
+/// the others if there is no room for it; any other line continues with some additional indentation. A word without spaces stays whole, and
+/// so do commands.
 pub fn fit(text: &str, width: Option<usize>) -> String {
     let Some(width) = width.filter(|&width| width >= WIDTH_MIN) else { return text.to_owned() };
     let fold = |line: &str| {
@@ -27,7 +27,7 @@ pub fn fit(text: &str, width: Option<usize>) -> String {
 fn folded(line: &str, width: usize) -> String {
     let begins = display_width(&line[..line.len() - line.trim_start().len()]);
     let further = " ".repeat((begins + HANGING).min(width / 2));
-    // Two spaces set columns apart.
+    // Columns are separated by two spaces.
     let last = line.trim_end().rfind("  ").map(|at| line.split_at(at + 2)).filter(|(head, _)| !head.trim().is_empty());
     match last {
         Some((head, _)) if display_width(head) + COLUMN_MIN <= width => wrapped(line, width, "", &" ".repeat(display_width(head))),

@@ -1,6 +1,6 @@
-//! `check`: everything that is wrong with scenario, plan and manifest files, without running them.
+//! `check`: all errors in scenario, plan and manifest files, without running them.
 //!
-//! Of manifests that includes what the webhooks of a system would say, if the objects of a cluster were created one after the other.
+//! For manifests this includes the answers of a system's webhooks if the objects of a cluster were created one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::cli::args::CheckArgs;
 /// Checks every file under the paths of the command line.
 ///
 /// # Errors
-/// The webhooks cannot be set up as the command line says.
+/// The webhooks cannot be set up with the arguments of the command line.
 pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
     let webhooks = systems().webhooks().map(|webhooks| webhooks.set_up(&args.webhooks.0)).transpose()?;
     let registry = registry();
@@ -56,11 +56,11 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
     Ok(CheckReport { files: files.collect(), ..CheckReport::default() })
 }
 
-/// A file that is to be checked.
+/// A file to be checked.
 struct Found {
     file: PathBuf,
-    /// Whether it, or the folder that it lies in, was named on the command line: all of these are one cluster, as they are for
-    /// `--manifests`. Further down each folder is a cluster of its own.
+    /// Whether the file, or its folder, was named on the command line: all of these are one cluster, as for `--manifests`. Each folder
+    /// further down is a separate cluster.
     named: bool,
 }
 
@@ -68,7 +68,7 @@ fn collect(path: &Path, named: bool, files: &mut Vec<Found>) -> Result<(), Probl
     if path.is_dir() {
         for entry in source::entries(path)? {
             let known = entry.extension().is_some_and(|extension| ["toml", "yaml", "yml", "json"].iter().any(|known| extension == *known));
-            // The schema of scenarios lies beside them, and is none of the three.
+            // The schema of scenarios is in the same folder, but is none of the three.
             let schema = entry.to_string_lossy().ends_with(".schema.json");
             if entry.is_dir() {
                 collect(&entry, false, files)?;
@@ -82,7 +82,7 @@ fn collect(path: &Path, named: bool, files: &mut Vec<Found>) -> Result<(), Probl
     Ok(())
 }
 
-/// What admission would say of the objects of each cluster, file by file, if they were created one after the other.
+/// The findings of admission for the objects of each cluster, by file, if they were created one after the other.
 fn refused<'a>(
     registry: &Registry,
     clusters: impl Iterator<Item = &'a Vec<Manifest>>,
@@ -93,7 +93,7 @@ fn refused<'a>(
         let (mut there, mut judged_types) = (BTreeSet::new(), BTreeSet::new());
         for Judged { manifest, mut broken } in webhooks.map(|webhooks| webhooks.judge(manifests)).unwrap_or_default() {
             judged_types.insert(type_of(manifest));
-            // A webhook does not always ask whether the name is taken; the API server does.
+            // A webhook does not always check whether the name is taken; the API server does.
             let exists = Broken::already_exists();
             if there.contains(&key_of(manifest)) && broken.iter().all(|broken| broken.fault != exists.fault) {
                 broken.push(exists);
@@ -104,7 +104,7 @@ fn refused<'a>(
             let findings = broken.into_iter().map(|broken| finding_of(manifest, broken));
             refused.entry(manifest.file().to_owned()).or_default().extend(findings);
         }
-        // What admission does not judge is taken as it is stored, the last one of a name.
+        // Objects that admission does not judge are taken as stored; of several with the same name, the last one counts.
         let served = |manifest: &&Manifest| registry.find(&manifest.api_version, &manifest.kind).is_some();
         for manifest in manifests.iter().filter(|manifest| !judged_types.contains(&type_of(manifest))).filter(served) {
             if !there.insert(key_of(manifest)) {
@@ -115,14 +115,14 @@ fn refused<'a>(
     refused
 }
 
-/// The namespace of a namespaced object that names none, as kubectl has it.
+/// The namespace of a namespaced object that names none, as in kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
 
 fn type_of(manifest: &Manifest) -> (&str, &str) {
     (&manifest.api_version, &manifest.kind)
 }
 
-/// What tells objects apart.
+/// The identity of an object.
 fn key_of(manifest: &Manifest) -> (&str, &str, &str, &str) {
     let namespace = manifest.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
     (&manifest.api_version, &manifest.kind, namespace, &manifest.name)
@@ -168,7 +168,7 @@ fn check_file(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
     (checked, Vec::new())
 }
 
-/// What systems find odd about the workloads of a scenario.
+/// Remarks of systems about the workloads of a scenario.
 fn odd_workloads(file: &Path, ready: &[Ready]) -> Problems {
     let mut odd = Problems::new();
     let Ok((name, text)) = input_toml::text(file) else { return odd };
@@ -209,10 +209,10 @@ fn check_manifests(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>)
     (checked, manifests)
 }
 
-/// What was found in a file by itself.
+/// The findings in a file by itself.
 struct Checked {
     file: PathBuf,
-    /// What its manifests call it.
+    /// The name of the file in its manifests.
     name: String,
     kind: &'static str,
     errors: Problems,
@@ -224,7 +224,7 @@ impl Checked {
         Self { file: file.to_owned(), name: file.display().to_string(), kind, errors: Problems::new(), warnings: Problems::new() }
     }
 
-    /// All findings: what is an error comes first, each by position.
+    /// All findings: errors first, each group by position.
     fn told(self, refused: Vec<Finding>) -> CheckedFile {
         let file = self.file.display().to_string();
         let finding = |severity| {

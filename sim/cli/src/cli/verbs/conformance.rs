@@ -1,4 +1,4 @@
-//! `conformance`: the answers of an API server beside those that a real one gave.
+//! `conformance`: compares the answers of an API server with those of a real one.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::cli::CliError;
 use crate::cli::args::{ALLOW, ConformanceArgs, RECORDED};
 use crate::simulated_server;
 
-/// Compares the answers to the cases, and writes them if asked.
+/// Compares the answers to the cases, and writes them if requested.
 ///
 /// # Errors
-/// An input cannot be read, or there is nothing to compare; in the second case the answers are written all the same.
+/// An input cannot be read, or there is nothing to compare; in the second case the answers are written nevertheless.
 pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, CliError> {
     let mut kit = Kit::read(&args.cases).map_err(wrong)?;
     if let Some(only) = &args.only {
@@ -34,7 +34,7 @@ pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, C
         Some(file) => (recording(file)?, Vec::new()),
         None => simulated(&kit)?,
     };
-    // Before anything is judged: the answers are of use whatever they are compared with.
+    // Written before the comparison: the answers are useful even if it fails.
     let unwritten = args.out.as_deref().and_then(|out| write_answers(out, &kit, &actual).err());
     if !wrong_before.is_empty() {
         let wrong = format!("the simulated server cannot be prepared for the cases: {}", wrong_before.join("; "));
@@ -49,13 +49,13 @@ pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, C
     Ok(report)
 }
 
-/// The file of an option, if there is one: what is named has to be there, the default only is in a checkout of the repository.
+/// The file of an option, if there is one: a named file has to exist, the default one exists only in a checkout of the repository.
 fn given<'a>(named: Option<&'a Path>, default: &'static str) -> Option<&'a Path> {
-    // One of which nobody can say whether it is there is read, and the reader says why not.
+    // If it cannot be determined whether the file exists, it is read, and the reader reports the error.
     named.or_else(|| Some(Path::new(default)).filter(|file| !matches!(file.try_exists(), Ok(false))))
 }
 
-/// What the simulated server answers, and what went wrong before the first case.
+/// The answers of the simulated server, and the errors before the first case.
 fn simulated(kit: &Kit) -> Result<(Recording, Vec<String>), CliError> {
     let (records, wrong_before) = simulated_server::record(kit);
     let lines: Vec<String> = records.iter().map(Record::line).collect();
@@ -63,7 +63,7 @@ fn simulated(kit: &Kit) -> Result<(Recording, Vec<String>), CliError> {
     Ok((recording, wrong_before))
 }
 
-/// Writes the answers in the order of the cases, or says why not.
+/// Writes the answers in the order of the cases, or returns the error.
 fn write_answers(out: &Path, kit: &Kit, actual: &Recording) -> Result<(), String> {
     let lines: String = kit.cases.iter().filter_map(|case| actual.get(&case.id)).map(|record| record.line() + "\n").collect();
     write_named(out, &lines).map_err(|error| format!("cannot write {}: {error}", out.display()))
@@ -78,7 +78,7 @@ fn nothing_compared(args: &ConformanceArgs, recorded: Option<&Path>) -> String {
     format!("nothing was compared: {recorded} and {actual} have no answers to the same case of {cases}")
 }
 
-/// Why there is no report, and what became of the answers.
+/// The error for a missing report, and the location of the answers.
 fn without_report(wrong: String, args: &ConformanceArgs, unwritten: Option<String>) -> CliError {
     let answers = unwritten.or_else(|| args.out.as_ref().map(|out| format!("the answers are in {}", out.display())));
     CliError::usage([Some(wrong), answers].into_iter().flatten().collect::<Vec<_>>().join("; "))

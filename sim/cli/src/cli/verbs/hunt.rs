@@ -1,4 +1,4 @@
-//! `hunt`: a search through the plans of scenarios that is guided by what its runs cover.
+//! `hunt`: a search through the plans of scenarios, guided by the coverage of its runs.
 
 use ipam_reports::RunReport;
 use sim_harness::engine::load::{self, DeviationChange};
@@ -13,7 +13,7 @@ use crate::cli::args::HuntArgs;
 /// Searches through every scenario of the command line.
 pub(super) fn hunt(args: &HuntArgs, progress: &dyn Progress) -> Result<RunReport, CliError> {
     let scenarios = load::scenarios(&load_options(args)?)?;
-    // Whatever is wrong with them is told before a folder is made.
+    // Errors in them are reported before a folder is created.
     args.corpus.iter().try_for_each(|dir| engine::disk::check(dir))?;
     if let Some(missing) = args.corpus.iter().skip(1).find(|dir| !dir.is_dir()) {
         return Err(CliError::usage(format!("there is no corpus {}", missing.display())).hint("only the first --corpus is made"));
@@ -36,12 +36,12 @@ pub(super) fn hunt(args: &HuntArgs, progress: &dyn Progress) -> Result<RunReport
     Ok(engine::run(&scenarios, &options, progress)?)
 }
 
-/// What to do about a folder that another process has.
+/// Adds the hint for a folder that another process uses.
 fn of_corpus(error: CliError) -> CliError {
     CliError { hint: error.hint.map(|_| "wait for its end, or give another folder with --corpus".to_owned()), ..error }
 }
 
-/// Which scenarios the flags mean.
+/// The options that select the scenarios of the flags.
 fn load_options(args: &HuntArgs) -> Result<LoadOptions, CliError> {
     let deviations = DeviationChange { add: deviations(&args.mutation)?, ..DeviationChange::default() };
     Ok(LoadOptions {

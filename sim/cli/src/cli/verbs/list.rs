@@ -1,4 +1,4 @@
-//! `list`: what there is.
+//! `list`: scenarios, claims, faults and mutations.
 
 use ipam_reports::listing::{ClaimEntry, DeviationEntry, ExcuseEntry, FaultEntry, Parameter, ScenarioEntry};
 use ipam_reports::{ListReport, reference};
@@ -14,7 +14,7 @@ use sim_harness::system::{System, systems};
 use crate::cli::CliError;
 use crate::cli::args::{ListArgs, What};
 
-/// Lists what was asked for.
+/// Lists the requested parts.
 pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
     let mut report = ListReport::default();
     if args.wants(What::Scenarios) {

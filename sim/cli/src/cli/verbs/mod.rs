@@ -1,6 +1,6 @@
-//! The verbs, a file or a folder each: files and arguments in, the record that is printed out.
+//! The verbs, a file or a folder each: they take files and arguments, and return the record that is printed.
 //!
-//! Arguments are resolved here into what the harness of [`sim_harness::engine`] takes, which knows no command line.
+//! Arguments are resolved here into the input of the harness, [`sim_harness::engine`], which knows no command line.
 
 mod check;
 mod conformance;
@@ -35,70 +35,70 @@ use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArg
 #[cfg(doc)]
 use sim_harness::engine::Progress;
 
-/// Where plans of failing seeds and results go unless `--out` says otherwise.
+/// The default folder for plans of failing seeds and for results, unless `--out` is given.
 const OUT: &str = "target/ipam-sim";
 
-/// What the verbs do, without their printing: arguments in, a record out. It prints nothing and never ends the process.
+/// The implementation of the verbs, without their printing: arguments in, a record out. It prints nothing and never ends the process.
 ///
-/// [`Simulator`] is the real one; tests of the command line answer from prepared records.
+/// [`Simulator`] is the real implementation; tests of the command line answer from prepared records.
 ///
-/// Reports come back with their exit code set: [`RunReport::new`], [`ReplayReport::judge`].
+/// Reports are returned with their exit code set: [`RunReport::new`], [`ReplayReport::judge`].
 pub trait Verbs: Sync {
-    /// Sweeps seeds. Called on a thread of its own. It polls [`Progress::stop_requested`] between seeds; when that is true it
-    /// returns what it has, marked as interrupted.
+    /// Sweeps seeds. Called on a separate thread. It polls [`Progress::stop_requested`] between seeds; when that is true it returns the
+    /// results so far, marked as interrupted.
     fn run(&self, args: &RunArgs, progress: &LiveProgress) -> Result<RunReport, CliError>;
 
-    /// Searches through the plans of scenarios. Called on a thread of its own; when [`Progress::stop_requested`] it returns what it has,
-    /// marked as interrupted.
+    /// Searches through the plans of scenarios. Called on a separate thread; when [`Progress::stop_requested`] it returns the results so
+    /// far, marked as interrupted.
     fn hunt(&self, args: &HuntArgs, progress: &LiveProgress) -> Result<RunReport, CliError>;
 
-    /// Runs one plan with recording. With `args.trace` or `args.follow`, each event that is wanted goes to `trace` as it happens or
-    /// afterwards; `Break` means that nobody reads on and no more events are wanted.
+    /// Runs one plan with recording. With `args.trace` or `args.follow`, each requested event goes to `trace` as it happens or afterwards;
+    /// `Break` means that the reader has stopped and no more events are needed.
     fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError>;
 
-    /// Makes a failing plan smaller and writes it. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it
-    /// has.
+    /// Makes a failing plan smaller and writes it. Called on a separate thread; when [`Progress::stop_requested`] it ends with the smallest
+    /// plan found.
     fn shrink(&self, args: &ShrinkArgs, progress: &LiveProgress) -> Result<ShrinkReport, CliError>;
 
-    /// Does everything that CI needs within a budget. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what
-    /// it has, marked as interrupted.
+    /// Runs everything that CI needs within a budget. Called on a separate thread; when [`Progress::stop_requested`] it ends with the
+    /// results so far, marked as interrupted.
     fn gate(&self, args: &GateArgs, progress: &LiveProgress) -> Result<GateReport, CliError>;
 
-    /// Tries every deviation and the control group. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it
-    /// has.
+    /// Tries every deviation and the control group. Called on a separate thread; when [`Progress::stop_requested`] it ends with the results
+    /// so far.
     fn selftest(&self, args: &SelftestArgs, progress: &LiveProgress) -> Result<MatrixReport, CliError>;
 
-    /// Lists the parts that [`ListArgs::wants`]. A scenario file that cannot be read is an error.
+    /// Lists the parts for which [`ListArgs::wants`] is true. A scenario file that cannot be read is an error.
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError>;
 
     /// Checks files; findings are part of the report, not errors.
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError>;
 
-    /// Compares answers with those of a real API server, and writes them. That they differ is a result, not an error.
+    /// Compares answers with those of a real API server, and writes them. A difference is a result, not an error.
     fn conformance(&self, args: &ConformanceArgs) -> Result<ConformanceReport, CliError>;
 
-    /// Simulates the points of `report conflicts`, or reads them, and writes tables, plots and the page. Called on a thread of its own;
-    /// when [`Progress::stop_requested`] it ends with the points that are finished, marked as interrupted.
+    /// Simulates the points of `report conflicts`, or reads them, and writes tables, plots and the page. Called on a separate thread; when
+    /// [`Progress::stop_requested`] it ends with the finished points, marked as interrupted.
     fn conflicts(&self, args: &ConflictsArgs, progress: &LiveProgress) -> Result<ConflictsReport, CliError>;
 
-    /// Searches for the largest numbers of adaptors that meet objectives, or for the smallest pool that meets what is asked for the pods of
-    /// a scenario; otherwise like [`Verbs::conflicts`].
+    /// Searches for the largest numbers of adaptors that meet objectives, or for the smallest pool that meets the objectives for the pods
+    /// of a scenario; otherwise like [`Verbs::conflicts`].
     fn capacity(&self, args: &CapacityArgs, progress: &LiveProgress) -> Result<CapacityReport, CliError>;
 
-    /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Verbs::conflicts`].
+    /// Simulates scenarios that reclaim addresses, or reads the results of an earlier report; otherwise like [`Verbs::conflicts`].
     fn leaks(&self, args: &ReclaimArgs, progress: &LiveProgress) -> Result<LeaksReport, CliError>;
 
-    /// Simulates scenarios of any system, or reads what an earlier report counted; otherwise like [`Verbs::conflicts`].
+    /// Simulates scenarios of any system, or reads the metrics of an earlier report; otherwise like [`Verbs::conflicts`].
     fn metrics(&self, args: &MetricsArgs, progress: &LiveProgress) -> Result<MetricsReport, CliError>;
 
-    /// Fits a queue to the latencies of an audit log, and writes settings, the picture of the fit, tables and the page.
+    /// Fits a queue to the latencies of an audit log, and writes settings, the plot of the fit, tables and the page.
     fn calibrate(&self, args: &CalibrateArgs) -> Result<CalibrateReport, CliError>;
 
-    /// Explains a decision of the system that has an explainer. That a pod gets no address is an answer, not an error.
+    /// Explains a decision of the system that has an explainer. If a pod gets no address, that is an answer, not an error.
     fn explain(&self, args: &ExplainArgs) -> Result<Explanation, CliError>;
 }
 
-/// The verbs as the harness of [`sim_harness::engine`] carries them out.
+/// The verbs as implemented with the harness, [`sim_harness::engine`].
 pub struct Simulator;
 
 impl Verbs for Simulator {
@@ -164,7 +164,7 @@ impl Verbs for Simulator {
     }
 }
 
-/// Writes a file that the user named, in a folder that must be there: a misspelt one is not made.
+/// Writes a file that the user named, in a folder that must exist: a misspelt one is not created.
 pub(super) fn write_named(file: &Path, text: &str) -> io::Result<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         Some(folder) => Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}", folder.display()))),
@@ -172,7 +172,7 @@ pub(super) fn write_named(file: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// The deviations of these names.
+/// Resolves the names of deviations.
 fn deviations(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
     let find = |name: &String| {
         let unknown = || CliError::usage(format!("there is no mutation `{name}`")).hint(DeviationName::advice(name));

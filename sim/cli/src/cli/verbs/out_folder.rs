@@ -1,5 +1,5 @@
-//! The folder that `--out` names, or the usual one: nobody else writes in it meanwhile, and what another sweep left in one that was named
-//! stays.
+//! The folder of `--out`, or the default one: no other process writes in it meanwhile, and the files of another sweep in a named folder are
+//! kept.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,10 +11,10 @@ use sim_harness::engine::output;
 use super::OUT;
 use crate::cli::CliError;
 
-/// The file that says whose tables a folder holds.
+/// The file that identifies the sweep or report whose tables a folder holds.
 pub(super) const MADE: &str = "made.json";
 
-/// The tables that sweeps and reports leave.
+/// The tables that sweeps and reports write.
 const TABLES: [&str; 11] = [
     "runs.csv",
     "resamples.csv",
@@ -29,18 +29,18 @@ const TABLES: [&str; 11] = [
     "kill-matrix.csv",
 ];
 
-/// A folder in which this process alone writes, as long as this lives.
+/// A folder in which only this process writes, as long as this value lives.
 #[derive(Debug)]
 pub(super) struct OutFolder {
-    /// The folder itself, locked: nothing is left in it when the process dies. `None` where the file system has no locks.
+    /// The folder itself, locked: the lock leaves no file if the process dies. `None` if the file system has no locks.
     _lock: Option<File>,
 }
 
 impl OutFolder {
-    /// Makes the folder, if it is not there, and locks it.
+    /// Creates the folder if necessary, and locks it.
     ///
     /// # Errors
-    /// Another process works in it and `force` is not set, or the disk says no.
+    /// Another process uses the folder and `force` is not set, or it cannot be created or opened.
     pub(super) fn lock(path: &Path, force: bool) -> Result<Self, CliError> {
         let refused = |error: io::Error| CliError::usage(format!("cannot write in {}: {error}", path.display()));
         fs::create_dir_all(path).map_err(refused)?;
@@ -52,16 +52,16 @@ impl OutFolder {
             }
             Err(TryLockError::WouldBlock) if !force => Err(CliError::usage(format!("{} is in use by another process", path.display()))
                 .hint("wait for its end, give another folder with --out, or --force to write there all the same")),
-            // Some network file systems lock no folders.
+            // Some network file systems cannot lock folders.
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => Ok(Self { _lock: None }),
         }
     }
 
-    /// Locks the folder for the sweep that `made` describes, and marks it; `None` = what is written there has names of its own, and is no
-    /// table.
+    /// Locks the folder for the sweep that `made` describes, and marks it; `None` = the files written there have unique names, and are no
+    /// tables.
     ///
     /// # Errors
-    /// Those of [`OutFolder::lock`], and: it holds the tables of another sweep and `force` is not set.
+    /// Those of [`OutFolder::lock`]; also if the folder holds the tables of another sweep and `force` is not set.
     pub(super) fn claim(path: &Path, made: Option<&Made>, force: bool) -> Result<Self, CliError> {
         let folder = Self::lock(path, force)?;
         if let Some(table) = table_in(path).filter(|_| !force) {
@@ -79,18 +79,18 @@ impl OutFolder {
     }
 }
 
-/// The folder for plans where nobody named one. Each process of a working directory has its own as long as it runs, so that the plan that
-/// one names is not overwritten by another one.
+/// The folder for plans if none was named. Concurrent processes in the same working directory have different ones, so that a plan that one
+/// of them names is not overwritten by another one.
 #[derive(Debug)]
 pub(super) struct UsualFolder {
-    /// The folder. It need not be there yet: what does not fail writes nothing.
+    /// The path of the folder. It need not exist: without failures nothing is written.
     pub(super) path: PathBuf,
-    /// The working directory, locked: nothing has to be made for it, and nothing is left.
+    /// The working directory, locked: the lock needs no new file, and leaves none.
     _lock: Option<File>,
 }
 
 impl UsualFolder {
-    /// [`OUT`], or beside it a folder with the number of this process while another one has that.
+    /// Takes [`OUT`] or, while another process uses that, a folder next to it with the id of this process.
     pub(super) fn take() -> Self {
         Self::take_in(Path::new("."))
     }
@@ -100,26 +100,26 @@ impl UsualFolder {
         match folder.map(|folder| (folder.try_lock(), folder)) {
             Ok((Ok(()), folder)) => Self { path: PathBuf::from(OUT), _lock: Some(folder) },
             Ok((Err(TryLockError::WouldBlock), _)) => Self { path: PathBuf::from(format!("{OUT}-{}", std::process::id())), _lock: None },
-            // Where there are no locks all share it, as nothing better is known.
+            // Without locks all processes share it, for lack of an alternative.
             Ok((Err(TryLockError::Error(_)), _)) | Err(_) => Self { path: PathBuf::from(OUT), _lock: None },
         }
     }
 }
 
-/// A table that some sweep or report left in a folder.
+/// The name of a table in a folder, left by some sweep or report.
 pub(super) fn table_in(path: &Path) -> Option<&'static str> {
     TABLES.into_iter().find(|name| path.join(name).exists())
 }
 
-/// Says in a folder whose tables are there.
+/// Marks a folder with the origin of its tables.
 ///
 /// # Errors
-/// The disk says no.
+/// Writing the file fails.
 pub(super) fn mark(path: &Path, made: &Made) -> io::Result<()> {
     output::write(&path.join(MADE), serde_json::to_string_pretty(made).unwrap_or_default() + "\n")
 }
 
-/// A folder that holds something else, and what to do about it.
+/// The error for a folder that holds other results, with a hint.
 pub(super) fn taken(path: &Path, what: &str) -> CliError {
     CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
 }

@@ -1,4 +1,4 @@
-//! `replay`: one run with recording, told as the flags ask for it.
+//! `replay`: one run with recording, presented as the flags require.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::write_named;
 use crate::cli::CliError;
 use crate::cli::args::{Format, ReplayArgs};
 
-/// Runs one plan and says what came of it.
+/// Runs one plan and reports the result.
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
     one_file_each(args)?;
     let wants_history = args.format == Format::Json || args.perfetto.is_some() || args.jepsen.is_some();
@@ -69,7 +69,7 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     Ok(report)
 }
 
-/// Refuses files that would overwrite each other or what is read, and lines that JSON would swallow.
+/// Refuses files that would overwrite each other or the input, and flags whose lines JSON output would omit.
 fn one_file_each(args: &ReplayArgs) -> Result<(), CliError> {
     if args.trace && args.format == Format::Json {
         return Err(CliError::usage("--trace prints text, and --format json prints JSON: both cannot be on standard output")
@@ -96,7 +96,7 @@ fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> CliError {
     CliError::usage(format!("cannot write {}: {error}", file.display()))
 }
 
-/// The command that shows the run again, as far as the shell goes.
+/// The command that shows the run again.
 fn command(args: &ReplayArgs) -> String {
     let mut command = format!("{} replay {}", program(), args.file.display());
     for (option, value) in [
@@ -111,11 +111,11 @@ fn command(args: &ReplayArgs) -> String {
     command + " --trace"
 }
 
-/// The plan of the command line: a file, or what a seed gives for a scenario.
+/// The plan of the command line: a file, or the plan that a seed gives for a scenario.
 fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
     let Some(seed) = args.seed else { return read_plan(&args.file) };
     let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
-    // The same cluster as a sweep has.
+    // The same cluster as in a sweep.
     match load::variants(&args.file, wanted)?.as_slice() {
         [only] => Ok(only.scenario.draw(seed)),
         [] => Err(CliError::usage(format!("{} has no variant of that name", args.file.display()))),

@@ -1,4 +1,4 @@
-//! `run`: scenarios swept over many seeds.
+//! `run`: sweeps scenarios over many seeds.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use crate::cli::args::RunArgs;
 pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, CliError> {
     let mut scenarios = load::scenarios(&load_options(args)?)?;
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, Some(&made(args, &scenarios)), args.force)).transpose()?;
-    // The fresh process of a gate writes nothing, and the gate has the folder.
+    // The fresh process of a gate writes nothing, and the gate has locked the folder.
     let usual = (args.out.is_none() && !args.no_plans).then(UsualFolder::take);
     let out = args.out.clone().or_else(|| Some(usual.as_ref()?.path.clone())).unwrap_or_default();
     if !args.no_plans {
@@ -32,8 +32,8 @@ pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, 
     Ok(sweep::run(&scenarios, &sweep_options(args, out), progress)?)
 }
 
-/// Writes manifests that came from standard input beside the plans, which name that file: nobody can pipe them again just so. Where nothing
-/// can be written there will be no plan either.
+/// Writes manifests that came from standard input next to the plans, and makes the plans name that file: the same input cannot be piped
+/// again. If writing fails, no plan can be written either.
 fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliError> {
     let all = scenarios.iter_mut().flat_map(|ready| &mut ready.scenario.cluster.manifests);
     let piped: Vec<&mut String> = all.filter(|manifest| *manifest == STANDARD_INPUT).collect();
@@ -50,8 +50,7 @@ fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliErr
     Ok(())
 }
 
-/// What the tables of this sweep are made of: whatever decides what stands in them, but for how many workers there are and how long they
-/// have.
+/// The identity of the tables of this sweep: everything that determines their content, except the number of workers and their time.
 fn made(args: &RunArgs, scenarios: &[Ready]) -> Made {
     let configs: Vec<_> = scenarios.iter().map(|ready| sweep::empty_result(ready).config).collect();
     let files: Vec<_> = args.scenarios.iter().map(|file| format!(" {}", file.display())).collect();
@@ -64,7 +63,7 @@ fn made(args: &RunArgs, scenarios: &[Ready]) -> Made {
     }
 }
 
-/// Which scenarios the flags mean.
+/// The options that select the scenarios of the flags.
 fn load_options(args: &RunArgs) -> Result<LoadOptions, CliError> {
     let deviations = DeviationChange { profile: args.profile, add: deviations(&args.mutation)?, without: deviations(&args.without)? };
     Ok(LoadOptions {
@@ -76,7 +75,7 @@ fn load_options(args: &RunArgs) -> Result<LoadOptions, CliError> {
     })
 }
 
-/// How the flags want them swept.
+/// The options of the sweep that the flags request.
 fn sweep_options(args: &RunArgs, out: PathBuf) -> SweepOptions {
     SweepOptions {
         seeds: args.seeds(),
@@ -86,7 +85,7 @@ fn sweep_options(args: &RunArgs, out: PathBuf) -> SweepOptions {
         exhaustive: args.exhaustive,
         resume: args.resume,
         out,
-        // Only who asks for a folder gets tables.
+        // Tables are written only to a folder that was named.
         tables: args.out.clone(),
         plans: !args.no_plans,
         shrink: !args.no_shrink,

@@ -1,4 +1,4 @@
-//! `shrink`: the plan of a file made smaller, into another file.
+//! `shrink`: makes the plan of a file smaller, and writes it into another file.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,9 +19,9 @@ use super::write_named;
 use crate::cli::CliError;
 use crate::cli::args::ShrinkArgs;
 
-/// How many plans are run at most, unless `--runs` says otherwise.
+/// The maximum number of runs, unless `--runs` is given.
 const RUNS: u64 = 20_000;
-/// How many events these runs have at most, unless `--runs` says otherwise: some minutes of one core, and the same on every machine.
+/// The maximum number of events in these runs, unless `--runs` is given: some minutes of one core, and the same on every machine.
 const EVENTS: u64 = 50_000_000;
 
 /// Shrinks the plan of the command line.
@@ -61,7 +61,7 @@ pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<Shrin
     Ok(report)
 }
 
-/// The claim that was asked for, or the one that is violated first.
+/// The requested claim, or the one that is violated first.
 fn claim(args: &ShrinkArgs, file: &str, outcome: &Outcome) -> Result<ClaimName, CliError> {
     let violated: Vec<&Violation> = outcome.violations.iter().filter(|violation| violation.excuse.is_none()).collect();
     let mut names: Vec<&str> = violated.iter().map(|violation| violation.claim.as_str()).collect();
@@ -83,7 +83,7 @@ fn claim(args: &ShrinkArgs, file: &str, outcome: &Outcome) -> Result<ClaimName, 
     }
 }
 
-/// Where the smaller plan goes without `--out`, beside the other: `a/b-7.toml` becomes `a/b-7-min.toml`.
+/// The default path of the smaller plan, next to the other one: `a/b-7.toml` becomes `a/b-7-min.toml`.
 fn beside(plan: &Path) -> PathBuf {
     let stem = plan.file_stem().map_or_else(|| "plan".to_owned(), |stem| stem.to_string_lossy().into_owned());
     plan.with_file_name(format!("{stem}-min.toml"))

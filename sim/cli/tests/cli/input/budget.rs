@@ -1,4 +1,4 @@
-//! A run that would never end, or not in any time that somebody waits.
+//! Runs that would never end, or not within an acceptable time.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn a_pause_of_0_spends_the_events_of_a_run_and_the_failure_says_who_spins() {
         told.contains("spiderpool-controller-") && told.contains(" of the next 2,000 events, in ") && told.contains("has scanned"),
         "{told}"
     );
-    // The plan keeps the budget, and ends in the same way.
+    // The plan contains the budget, and ends in the same way.
     let plan = out.join("reclaim-calm-0.toml").display().to_string();
     assert!(told.contains(&format!("replay  ipam-sim replay {plan} --trace")), "{told}");
     let (code, replayed, _) = ipam_sim(&["replay", &plan]);
@@ -35,7 +35,7 @@ fn the_budget_changes_nothing_of_a_run_that_keeps_it() {
     };
     assert_eq!(digest(&[]), digest(&["--set", "max_events=1000000000"]));
     assert_eq!(digest(&[]), digest(&["--set", "max_events=20000"]), "a seed of it has some thousands");
-    // Who has a few more than its budget ends as ever, and is told of it.
+    // A run with a few more events than its budget ends as usual, and that is reported.
     assert_eq!(digest(&[]), digest(&["--set", "max_events=1800"]));
     assert_eq!(ipam_sim(&["run", &file, "--seeds", "2", "--no-plans", "--set", "max_events=1800"]).0, 3);
 }

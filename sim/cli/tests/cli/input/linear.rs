@@ -1,4 +1,4 @@
-//! A cluster with four times the pods is read and explained in about four times the time, not in sixteen times.
+//! Four times the pods take about four times as long to read and explain, not sixteen times.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use super::scratch;
 
-/// How many pods the smaller cluster has; the larger one has [`TIMES`] as many.
+/// The number of pods in the smaller cluster; the larger one has [`TIMES`] as many.
 const PODS: usize = 3_000;
 const TIMES: usize = 4;
-/// What is allowed: between the 4 of time in proportion and the 16 of every pod against every pod, with room for a busy machine.
+/// The highest allowed ratio: between the 4 of linear time and the 16 of every pod against every pod, with room for a busy machine.
 const MAX: f64 = 8.0;
 
-/// A pool, and pods of which every second one has an address of it.
+/// A cluster with a pool, and pods of which every second one has an address in it.
 fn cluster(pods: usize) -> String {
     let (mut items, mut records) = (String::new(), String::new());
     for pod in 0..pods {
@@ -39,7 +39,7 @@ fn cluster(pods: usize) -> String {
     )
 }
 
-/// Seconds of the processor that the program takes, the least of three.
+/// The CPU seconds that the program takes, the minimum of three runs.
 fn takes(words: &str) -> f64 {
     let script = format!("TIMEFORMAT=%U; time {} {words} > /dev/null", env!("CARGO_BIN_EXE_ipam-sim"));
     let once = || {
@@ -61,7 +61,7 @@ fn explaining_takes_time_in_proportion_to_the_pods() {
     });
     for words in ["explain --pod shop/web-1 --manifests", "explain --reclaim --manifests", "check"] {
         let [short, long] = [&few, &many].map(|file| takes(&format!("{words} {file}")));
-        // What the process itself takes makes a small cluster seem dearer: in favour of the program, and little.
+        // The fixed cost of the process makes the small cluster seem more expensive: a small bias in favour of the program.
         assert!(long < short * MAX, "{words}: {PODS} pods take {short} s, {TIMES} times as many {long} s");
     }
 }

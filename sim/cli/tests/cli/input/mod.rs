@@ -1,4 +1,4 @@
-//! What the program makes of input that is wrong, that never ends, or that fails: places, budgets, smaller plans.
+//! Input that is wrong, never ends, or fails: positions of errors, budgets, smaller plans.
 
 mod budget;
 mod linear;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use crate::in_process::ipam_sim;
 
-/// A file of the scenarios.
+/// The path of a scenario file.
 fn scenario(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name).canonicalize().unwrap().display().to_string()
 }
 
-/// Where a test may write.
+/// A folder in which a test may write.
 fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("input").join(name);
     let _ = std::fs::remove_dir_all(&folder);

@@ -15,7 +15,7 @@ fn smaller_plans_are_the_same_whatever_the_number_of_workers() {
         plans.retain(|plan| plan.to_string_lossy().ends_with("-min.toml"));
         plans.sort();
         assert!(!plans.is_empty(), "{told}");
-        // They say in which folder they are.
+        // The plans contain the name of their folder.
         let text = |plan: &std::path::Path| std::fs::read_to_string(plan).unwrap().replace(&folder, "FOLDER");
         plans.iter().map(|plan| (plan.file_name().unwrap().to_owned(), text(plan))).collect::<Vec<_>>()
     });

@@ -1,4 +1,4 @@
-//! A variant says what differs from its file, and what is wrong with it stands where it says so.
+//! A variant states how it differs from its file, and an error in it is reported at that place.
 
 use std::fs;
 

@@ -43,7 +43,7 @@ fn labels() -> impl Strategy<Value = Labels> {
     (value("k"), value("l")).prop_map(|(one, other)| one.into_iter().chain(other).collect())
 }
 
-/// A selector: few terms, most of which hold often.
+/// A selector: few terms, most of which often hold.
 fn terms() -> impl Strategy<Value = Vec<Term>> {
     let operator = one_of(vec!["Equals", "In", "NotIn", "Exists", "DoesNotExist", "Gt"]);
     let term = (one_of(vec!["k", "l", "m"]), operator, subsequence(vec!["x", "y", "z"], 1..=2)).prop_map(|(key, operator, values)| {
@@ -57,7 +57,7 @@ fn terms() -> impl Strategy<Value = Vec<Term>> {
     proptest::collection::vec(term, 0..=1)
 }
 
-/// A rule by name that lets the pod pass in most cases, and often says nothing.
+/// A rule by name that lets the pod pass in most cases, and is often empty.
 fn listed(own: &'static str) -> impl Strategy<Value = Vec<String>> {
     one_of(vec![vec![], vec![], vec![], vec![], vec![], vec![own], vec!["other", own], vec!["other"]]).prop_map(owned)
 }
@@ -107,7 +107,7 @@ fn pool(name: &'static str) -> impl Strategy<Value = Pool> {
     )
 }
 
-/// Names and patterns of a family, some of them of the other one.
+/// Names and patterns of a family, with some of the other family.
 fn elements(family: usize) -> impl Strategy<Value = Vec<String>> {
     let mut texts: Vec<&str> = NAMES[family * 4..family * 4 + 4].to_vec();
     texts.extend(["*", "a*", "?4", "?6", "*b?", "none*"]);
@@ -120,7 +120,7 @@ fn lists() -> impl Strategy<Value = [Vec<String>; 2]> {
     (elements(0), elements(1)).prop_map(|(ipv4, ipv6)| [ipv4, ipv6])
 }
 
-/// Items with names, without, or mixed up.
+/// Items with names, without names, or mixed.
 fn items() -> impl Strategy<Value = Vec<Item>> {
     let interfaces = vec![
         vec!["eth0"],
@@ -181,7 +181,7 @@ fn world() -> impl Strategy<Value = World> {
     })
 }
 
-/// The objects that look like this.
+/// The objects of a world.
 struct Made {
     objects: Objects,
     pod: Value,
@@ -251,7 +251,7 @@ impl Made {
         Self { objects, pod: json!({"metadata": meta}), settings, cni, policy }
     }
 
-    /// What is selected, what the oracle says under the same switches, and its opinion of the hardened form.
+    /// Passes to `look`: the selection, the oracle's answer under the same switches, and its opinion of any selection by the hardened form.
     fn ask<T>(&self, nic: &str, look: impl FnOnce(&Selection, &Answer, &dyn Fn(&Selection) -> Opinion) -> T) -> T {
         let pod = serde_json::from_value(self.pod.clone()).unwrap();
         let Self { objects, settings, cni, policy, .. } = self;
@@ -267,7 +267,7 @@ fn address(version: i64, number: u8) -> String {
 }
 
 fn pool_object(name: &str, pool: &Pool) -> Value {
-    // The family of the addresses, whatever the pool says of itself.
+    // The family of the addresses, whatever the pool states.
     let version = pool.version.unwrap_or(4);
     let addresses = |numbers: &[u8]| numbers.iter().map(|number| address(version, *number)).collect::<Vec<_>>();
     let mut affinity = pool.pod.as_deref().map(selector);

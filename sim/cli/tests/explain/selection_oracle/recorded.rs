@@ -1,5 +1,5 @@
-//! The oracle on the inputs of the recorded selections: subnets, annotations in all their forms, networks. What upstream's code
-//! answered is compared elsewhere; here the hardened form and the oracle have to agree.
+//! The oracle on the inputs of the recorded selections: subnets, annotations in all their forms, networks. The answers of upstream's code
+//! are compared elsewhere; here the hardened form and the oracle have to agree.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn recorded_inputs_are_selected_as_the_oracle_says() {
         let (node, nic, policy) = (case["node"].as_str().unwrap(), case["nic"].as_str().unwrap(), Policy::hardened());
         let request = Request { pod, node, nic, cni: &network.ipam, master: &[], settings: &settings, policy: &policy, made: false };
         let selection = select(&objects, &request);
-        // What comes before the rules is none of the oracle's business.
+        // The oracle does not cover what comes before the rules.
         let Ok(controller) = TopController::of(&objects, pod) else { continue };
         if selection.error.as_ref().is_some_and(|error| error.class() == "dead-pod") {
             continue;

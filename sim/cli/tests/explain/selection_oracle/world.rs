@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What the cluster and the pod look like.
+/// The cluster and the pod.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) pools: BTreeMap<String, Pool>,
@@ -47,16 +47,16 @@ pub(crate) struct Pool {
     pub(crate) namespace_names: Vec<String>,
     pub(crate) namespace: Option<Vec<Term>>,
     pub(crate) pod: Option<Vec<Term>>,
-    /// Made for a workload: this pod's, or another.
+    /// Whether the pool was made for this pod's workload; `None` = it was made for none.
     pub(crate) auto: Option<bool>,
     pub(crate) networks: Vec<String>,
     pub(crate) ips: Vec<u8>,
     pub(crate) excluded: Vec<u8>,
-    /// Addresses with a record, and whether it is this pod's.
+    /// Addresses with a record, and whether the record is this pod's.
     pub(crate) records: BTreeMap<u8, bool>,
 }
 
-/// A term of a selector: `Equals` is one of `matchLabels`.
+/// A term of a selector: `Equals` is a term of `matchLabels`.
 #[derive(Clone, Debug)]
 pub(crate) struct Term {
     pub(crate) key: String,

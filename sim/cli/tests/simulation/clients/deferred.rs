@@ -1,5 +1,5 @@
-//! A store that nobody listens to takes what its watch has brought when it is read: a reader finds the same as if the store had been told
-//! of each change as it came.
+//! A store without handlers processes the events of its watch only when it is read: a reader finds the same as if the store had processed
+//! each event immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use sim_config::time::{SimTime, Span};
 
 use super::{MS, SECOND, fault, schedule, target};
 
-/// How long a run is.
+/// The duration of a run.
 const LENGTH: Duration = Duration::from_secs(240);
 
-/// What a reader found: when, up to which revision, and every object with its version.
+/// The result of a read: the time, the revision of the store, and every object with its version.
 type Found = (Duration, Option<String>, Vec<(String, String)>);
 
 fn version(object: &ConfigMap) -> (String, String) {
@@ -32,7 +32,7 @@ fn version(object: &ConfigMap) -> (String, String) {
     (meta.name.clone().unwrap_or_default(), meta.resource_version.clone().unwrap_or_default())
 }
 
-/// A dozen disturbances of whatever is between the store of `reader` and the changes.
+/// A dozen disturbances between the store of `reader` and the changes.
 fn disturbances(bed: &Testbed, draw: &mut Draw) -> Vec<Fault> {
     let mut one = || {
         let by = Span(draw.between(MS, 5 * SECOND));
@@ -65,12 +65,12 @@ fn disturbances(bed: &Testbed, draw: &mut Draw) -> Vec<Fault> {
     (0..12).map(|_| one()).collect()
 }
 
-/// A change: when it was, of what, and its revision.
+/// A change: its time, its object, and its revision.
 type Committed = (SimTime, String, u64);
 
-/// What a reader finds that looks now and then, and what was committed meanwhile.
+/// The results of a reader that looks now and then, and the changes that were committed meanwhile.
 fn found(seed: u64, told_at_once: bool) -> (Vec<Found>, Vec<Committed>) {
-    // A watch of a slow reader is cut off early, so that this happens, too.
+    // The watch of a slow reader is cut off early, so that this happens, too.
     let knobs = Knobs { watch_buffer: 10, ..Knobs::default() };
     Testbed::run_with(ClusterConfig { seed, knobs, told_at_once, ..ClusterConfig::default() }, 2, async |bed| {
         let mut draw = Draw::new(seed, Concern::Faults, 0);
@@ -86,7 +86,7 @@ fn found(seed: u64, told_at_once: bool) -> (Vec<Found>, Vec<Committed>) {
                 let informer = Informer::<ConfigMap, _>::start(SimClient::new(&cluster, process), env.clone(), options);
                 let store = informer.store();
                 loop {
-                    // What is read in the microsecond in which a process goes on depends on which of its tasks comes first.
+                    // The result of a read in the microsecond in which a process continues depends on the order of its tasks.
                     env.sleep(Duration::from_micros(env.random() % 7_000_000)).await;
                     env.sleep(MS).await;
                     let objects = store.list().iter().map(|object| version(object)).collect();
@@ -130,7 +130,7 @@ fn a_reader_finds_the_same_whether_its_store_is_told_at_once_or_when_it_is_read(
         let ((finds, committed), (finds_at_once, committed_at_once)) = (found(seed, false), found(seed, true));
         let parting = committed.iter().zip(&committed_at_once).find(|(one, other)| one != other);
         if let Some((one, other)) = parting {
-            // Which of two writes of one microsecond comes first is drawn for each task that runs.
+            // The order of two writes in one microsecond is drawn for each task that runs.
             assert_eq!(one.0, other.0, "seed {seed}: {one:?} and {other:?} are not of one time");
             tied += 1;
             continue;

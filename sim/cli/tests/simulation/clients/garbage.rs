@@ -1,4 +1,4 @@
-//! The garbage collector (K105, K106, K156) among Pods and the workloads that own them.
+//! The garbage collector (K105, K106, K156) with Pods and the workloads that own them.
 
 use futures_util::future::join_all;
 use ipam_byom::{FINALIZER, PeerPod};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::{SECOND, fault, schedule, target};
 
-/// Starts the collector and gives it time to look around.
+/// Starts the collector and gives it time for its first pass.
 async fn install(bed: &Testbed) -> ProcessId {
     let types = [
         Collected::of::<Pod>(),
@@ -31,7 +31,7 @@ async fn install(bed: &Testbed) -> ProcessId {
     process
 }
 
-/// An object of a workload type, in a namespace of choice.
+/// An object of a workload type, in the given namespace.
 fn workload<K: Object>(namespace: &str, name: &str) -> K {
     let spec = json!({"selector": {}, "serviceName": "", "template": {}});
     from_json(json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec}))
@@ -104,7 +104,7 @@ fn k106_a_successor_of_the_same_name_does_not_keep_the_pods_of_its_predecessor()
         client.delete::<StatefulSet>(&key("web"), DeleteOptions::default()).await.unwrap();
         let second = client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
         client.create(owned(pod("web-1", ""), &[reference(&*second)])).await.unwrap();
-        // Too late for the one, so it is garbage from the start.
+        // Too late for one of them, which is garbage from the start.
         client.create(owned(pod("web-2", ""), &[reference(&*first)])).await.unwrap();
         bed.wait(10 * SECOND).await;
         assert_eq!(pods(&client).await, ["web-1"]);
@@ -122,7 +122,7 @@ fn k156_a_pod_that_got_another_owner_in_time_stays() {
             let second = client.create(workload::<StatefulSet>("default", "second")).await.unwrap();
             client.create(owned(pod("web-0", ""), &[reference(&*first)])).await.unwrap();
             client.delete::<StatefulSet>(&key("first"), DeleteOptions::default()).await.unwrap();
-            // The collector hears of the end, reads the pod and deletes it within some milliseconds.
+            // The collector is notified of the deletion, reads the pod and deletes it within some milliseconds.
             bed.wait(SECOND / 8_000 * u32::try_from(seed).unwrap()).await;
             let owners = json!({"metadata": {"ownerReferences": [reference(&*second)]}});
             if client.patch::<Pod>(&key("web-0"), Patch::merge(owners)).await.is_ok() {
@@ -143,7 +143,7 @@ fn k156_changes_of_other_fields_do_not_keep_garbage() {
         let web = client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
         client.create(owned(pod("web-0", ""), &[reference(&*web)])).await.unwrap();
         client.delete::<StatefulSet>(&key("web"), DeleteOptions::default()).await.unwrap();
-        // So many writers that hardly a millisecond goes by without a new version.
+        // Enough writers that hardly a millisecond passes without a new version.
         let writers = (0..16).map(async |writer| {
             let (client, mut changes) = (bed.client(&format!("writer-{writer}")), 0);
             while client
@@ -197,7 +197,7 @@ fn deletion_goes_down_the_generations_and_not_across_namespaces() {
     });
 }
 
-/// A reference whose owner waits for the dependent where it goes in the foreground.
+/// A reference whose owner waits for the dependent in a foreground deletion.
 fn awaited<K: Stored>(owner: &K) -> OwnerReference {
     OwnerReference { block_owner_deletion: Some(true), controller: Some(true), ..reference(owner) }
 }
@@ -238,7 +238,7 @@ fn k105_what_goes_in_the_foreground_waits_for_those_that_block_it() {
             install(&bed).await;
             let web = client.create(workload::<Deployment>("default", "web")).await.unwrap();
             let set = client.create(owned(workload::<ReplicaSet>("default", "web-1"), &[awaited(&*web)])).await.unwrap();
-            // Nobody ends this one: there is no kubelet.
+            // This pod is never terminated: there is no kubelet.
             client.create(owned(pod("stays", "n1"), &[awaited(&*set)])).await.unwrap();
             client.create(owned(pod("goes", ""), &[awaited(&*set)])).await.unwrap();
             bed.wait(10 * SECOND).await;

@@ -1,4 +1,4 @@
-//! Informers (K146 to K151): what a store and its handlers know of a cluster that has gaps.
+//! Informers (K146 to K151): the knowledge of a store and its handlers about a cluster that has gaps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ const KUBE_RS_ANY: Model = Model::KubeRs(ListSemantic::Any);
 /// A process that watches ConfigMaps in each of its lives.
 pub(super) struct Watching {
     pub(super) process: ProcessId,
-    /// What its handlers were told, in all its lives.
+    /// The notifications of its handlers, in all its lives.
     told: Arc<Mutex<Vec<Notification<ConfigMap>>>>,
-    /// The store of its present life.
+    /// The store of its current life.
     store: Arc<Mutex<Option<StoreReader<ConfigMap>>>>,
 }
 
 impl Watching {
-    /// Starts one called `watching`. Its n-th life connects to the n-th of `servers` and stays there unless moved.
+    /// Starts a process called `watching`. Its n-th life connects to the n-th of `servers` and stays connected unless moved.
     pub(super) fn start(bed: &Testbed, model: Model, servers: [usize; 2]) -> Self {
         let process = bed.rt.add_process(bed.rt.add_host("watching"), "watching");
         let (told, store) = (Arc::default(), Arc::default());
@@ -68,7 +68,7 @@ impl Watching {
         self.store().list().iter().map(|object| object.metadata.name.clone().unwrap()).collect()
     }
 
-    /// What was told since the last call.
+    /// The notifications since the last call.
     fn told(&self) -> Vec<Notification<ConfigMap>> {
         std::mem::take(&mut *self.told.lock())
     }
@@ -98,7 +98,7 @@ async fn delete(client: &SimClient, name: &str) {
     client.delete::<ConfigMap>(&key(name), DeleteOptions::default()).await.unwrap();
 }
 
-/// What a handler was told, and where that contradicts K146.
+/// The notifications of a handler, and the places where they contradict K146.
 #[derive(Default)]
 struct Order {
     told: u32,
@@ -121,7 +121,7 @@ impl Order {
             Some(stored) if stored > told => self.store_ahead += 1,
             _ => {}
         }
-        // A relist may tell the same state again, and a deletion without its final state an old one.
+        // A relist may repeat a state, and a deletion without its final state may show an old one.
         let last = self.last.insert(key.clone(), told).unwrap_or(0);
         if told < last {
             self.wrong.push(format!("{key}: told of {told} after {last}"));
@@ -178,7 +178,7 @@ fn k146_the_store_is_updated_before_the_handler_and_calls_for_one_object_are_in_
     assert!(store_ahead > 0, "a handler may find the store ahead of what it is told");
 }
 
-/// A gap of a minute: nothing reaches the watching process, and every server forgets its history meanwhile.
+/// A gap of a minute: no event reaches the watching process, and every server forgets its history meanwhile.
 fn gap(bed: &Testbed) {
     let plan = [
         fault(bed, 0, 60 * SECOND, FaultKind::Partition(Partition { from: target("watching"), to: target("apiserver-*") })),
@@ -187,7 +187,7 @@ fn gap(bed: &Testbed) {
     schedule(bed, &plan);
 }
 
-/// What handlers are told of a gap in which `a` was changed and deleted, and `b` was deleted and created again.
+/// The notifications about a gap in which `a` was changed and deleted, and `b` was deleted and created again.
 fn told_of_a_gap(seed: u64, model: Model) -> (Vec<Notification<ConfigMap>>, Vec<String>) {
     Testbed::run(seed, async |bed| {
         let writer = bed.client("writer");
@@ -287,8 +287,8 @@ fn k149_what_was_deleted_while_the_process_was_down_is_never_mentioned() {
     }
 }
 
-/// A process watches through server 0 and sees `new`, which the frozen server 1 does not have. Then it has to list
-/// again, and by that time is connected to server 1. Returns the revisions and names that its store had, over time.
+/// A process watches through server 0 and sees `new`, which the frozen server 1 does not have. Then it has to list again, and by that time
+/// it is connected to server 1. Returns the revisions and names in its store, over time.
 fn relist_on_a_frozen_server(seed: u64, model: Model) -> Vec<(u64, Vec<String>)> {
     Testbed::run(seed, async |bed| {
         let writer = bed.client_on("writer", 0);
@@ -300,7 +300,7 @@ fn relist_on_a_frozen_server(seed: u64, model: Model) -> Vec<(u64, Vec<String>)>
         bed.wait(SECOND).await;
         create(&writer, "new").await;
         bed.wait(5 * SECOND).await;
-        // Revisions of other types go on, so that the watch cannot be resumed once server 0 has forgotten its history.
+        // Revisions of other types increase, so that the watch cannot be resumed once server 0 has forgotten its history.
         writer.create(pod("p", "")).await.unwrap();
         let lost = HistoryLost { server: target("apiserver-0"), resource: "*".into() };
         let moved = fault::Reconnect { process: target("watching"), server: target("apiserver-1") };
@@ -367,7 +367,7 @@ fn k150_a_new_process_can_begin_behind_what_the_old_one_saw() {
     }
 }
 
-/// In how many of 20 tries a process does not find its own write in its informer, so long after the answer.
+/// The number of tries, out of 20, in which a process does not find its own write in its informer, this long after the answer.
 fn misses_its_own_write(seed: u64, after: Duration, lag: bool) -> u32 {
     Testbed::run(seed, async |bed| {
         let client = bed.client_on("client", 0);

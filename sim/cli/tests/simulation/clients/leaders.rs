@@ -1,4 +1,4 @@
-//! Leader election on a Lease (K143, K §4.6): what it promises, and where the promise ends.
+//! Leader election on a Lease (K143, K §4.6): its guarantees, and their limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use sim_config::time::{SimTime, Span};
 
 use super::{MS, SECOND, fault, schedule, target};
 
-/// Who believes to lead, and what leaders did.
+/// The processes that believe they are the leader, and the actions of leaders.
 #[derive(Default)]
 struct Board {
     leading: Vec<ProcessId>,
     most_at_once: usize,
-    /// Every time somebody began to lead.
+    /// The beginning of each term, and its leader.
     terms: Vec<(SimTime, ProcessId)>,
-    /// Every write a leader issued, and in which term.
+    /// Every write that a leader issued, with its term.
     writes: Vec<(SimTime, usize)>,
 }
 
 impl Board {
-    /// How many writes were issued in a term that another one had followed and written in before.
+    /// The number of writes issued in a term after a later term had issued a write.
     fn writes_after_a_successors(&self) -> usize {
         let first_of_later = |term: usize, at: SimTime| self.writes.iter().any(|&(earlier, other)| other > term && earlier < at);
         self.writes.iter().filter(|&&(at, term)| first_of_later(term, at)).count()
     }
 }
 
-/// A belief, for as long as it lasts: it ends with the work, or with the process.
+/// The belief of a process that it is the leader, as long as it lasts: it ends with the work, or with the process.
 struct Leading {
     board: Arc<Mutex<Board>>,
     process: ProcessId,
@@ -131,7 +131,7 @@ fn trouble(bed: &Testbed) -> Vec<Fault> {
         let lasts = if matches!(kind, FaultKind::EtcdElection(_)) { lasts.min(2 * SECOND) } else { lasts };
         plan.push(fault(bed, after, lasts, kind));
     }
-    // Wall clocks do not matter at all.
+    // Wall clocks have no effect at all.
     plan.push(fault(bed, 0, 250 * SECOND, FaultKind::ClockOffset(ClockOffset { host: target("candidate-1"), by_ms: 86_400_000 })));
     plan.push(fault(bed, 0, 250 * SECOND, FaultKind::ClockOffset(ClockOffset { host: target("candidate-2"), by_ms: -86_400_000 })));
     plan
@@ -156,7 +156,7 @@ fn k143_without_pauses_and_rate_skew_at_most_one_leads_at_every_instant() {
     assert!(terms > 40 * 3, "leadership moved around: {terms} terms in 40 runs");
 }
 
-/// Two candidates; something happens to the one that leads.
+/// Two candidates, with faults that affect the leader.
 fn with_trouble_for_the_leader(seed: u64, plan: impl Fn(&Testbed) -> Vec<Fault>) -> (Board, Vec<String>) {
     Testbed::run(seed, async |bed| {
         let board = candidates(&bed, 2, Renewal::WriteFirst).await;
@@ -243,8 +243,8 @@ fn a_crashed_leader_is_replaced_after_a_lease_and_two_sleeps_at_most() {
         assert_ne!(first, second);
         let last_write = board.writes.iter().filter(|(_, term)| *term == 0).map(|(at, _)| *at).max().unwrap();
         let vacant = taken - last_write;
-        // The last renewal was up to 2 s before the crash; it is seen up to 4.4 s after it, and 15 s later it takes
-        // the follower up to 4.4 s to look again.
+        // The last renewal was up to 2 s before the crash; it is seen up to 4.4 s after it, and 15 s later it takes the follower up to 4.4
+        // s to look again.
         assert!((12 * SECOND..24 * SECOND).contains(&vacant), "seed {seed}: {vacant:?}");
     }
 }

@@ -17,7 +17,7 @@ use sim_config::time::Span;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// A fault for a plan: it begins so many seconds from now.
+/// A fault for a plan: it begins this many milliseconds from now.
 fn fault(bed: &Testbed, after_ms: u32, lasts: Duration, kind: FaultKind) -> Fault {
     Fault { common: Window::new(bed.rt.now() + MS * after_ms, Some(Span(lasts))), kind }
 }

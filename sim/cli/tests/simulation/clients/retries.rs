@@ -122,7 +122,7 @@ fn k152_many_writers_exhaust_the_default_retry_and_lose_no_acknowledged_update()
     assert!(acknowledged > 20 && exhausted > 5, "{acknowledged} acknowledged, {exhausted} exhausted");
 }
 
-/// How a create, a delete and a get end under a fault that hits every request, and how often each was sent.
+/// The results of a create, a delete and a get under a fault that affects every request, and the number of times that each was sent.
 fn sent(policy: Policy, kind: impl Fn(Probability) -> FaultKind) -> Vec<(u64, Duration, ApiError)> {
     Testbed::run(1, async |bed| {
         let plain = bed.client_on("client", 0);
@@ -170,7 +170,7 @@ fn k153_kube_rs_resends_any_verb_fifteen_times_with_doubling_waits() {
         |chance| FaultKind::TooManyRequests(TooManyRequests { server: target("*"), client: target("client"), chance, retry_after: 1 });
     for (times, waited, error) in sent(Policy::KubeRs, kind) {
         assert_eq!((times, error.code()), (16, Some(429)));
-        // 5 ms doubling, but a second at least: eight of a second, then 1.28 s to 81.92 s.
+        // 5 ms doubling, but a second at least: eight times a second, then 1.28 s to 81.92 s.
         let waits = 8 * SECOND + 5 * MS * ((1 << 15) - (1 << 8));
         assert!((waits..waits + SECOND).contains(&waited), "{waited:?} {waits:?}");
     }
@@ -241,7 +241,7 @@ fn a_rate_limited_client_waits_for_tokens_but_not_to_watch() {
                 client.list::<ConfigMap>(None, ListOptions::default()).await.unwrap();
             }
             let waited = bed.rt.now() - started;
-            // 10 at once, then 5 a second.
+            // 10 at once, then 5 per second.
             assert!((4 * SECOND..4_200 * MS).contains(&waited), "{waited:?}");
             let started = bed.rt.now();
             client.watch::<ConfigMap>(None, WatchOptions::default()).await.map(drop).unwrap();
@@ -266,7 +266,7 @@ fn each_resend_takes_a_token_of_its_own() {
         let requests = bed.cluster.recorder(|recorder| recorder.counts.requests);
         get(&client, "a").await.unwrap_err();
         let resends = bed.cluster.recorder(|recorder| recorder.counts.requests) - requests;
-        // Its own waits of 5, 10, 20, 40 and 80 ms would have let nine attempts through in that second.
+        // Its own waits of 5, 10, 20, 40 and 80 ms would have allowed nine attempts in that second.
         assert!((5..=7).contains(&resends), "{resends}");
     });
 }

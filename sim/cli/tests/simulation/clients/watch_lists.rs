@@ -1,4 +1,4 @@
-//! Informers that take the state from a watch-list stream (K162), in a cluster that has gaps.
+//! Informers that get their initial state from a watch-list stream (K162), in a cluster that has gaps.
 
 use kube_machinery::informer::Model;
 use kube_sim::cluster::{ClusterConfig, Knobs};
@@ -10,8 +10,8 @@ use sim_config::time::Span;
 use super::informers::{Watching, create};
 use super::{MS, SECOND, fault, schedule, target};
 
-/// A process watches through server 0, and begins its second life connected to server 1, whose cache stands still. Returns the names that
-/// it knows 5 s after that, if it has synced, and those after the cache went on.
+/// A process watches through server 0, and begins its second life connected to server 1, whose cache is frozen. Returns the names that it
+/// knows 5 s later, if it has synced, and those after the cache continued.
 fn begins_anew_on_a_frozen_server(seed: u64, knobs: Knobs) -> [Option<Vec<String>>; 2] {
     Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
         let writer = bed.client_on("writer", 0);
@@ -60,7 +60,7 @@ fn k162_where_the_server_offers_no_watch_lists_informers_list() {
 #[test]
 fn k162_a_state_that_was_streamed_in_part_is_not_shown() {
     let knobs = Knobs { watch_list_clients: Probability::ALWAYS, ..Knobs::default() };
-    // Wherever the server goes down while it streams, nothing is missing from what the informer shows once it shows anything.
+    // Whenever the server goes down while it streams, the informer shows either nothing or everything.
     for millis in 0..40u32 {
         Testbed::run_with(ClusterConfig { seed: millis.into(), knobs, ..ClusterConfig::default() }, 2, async |bed| {
             let writer = bed.client_on("writer", 0);

@@ -1,4 +1,4 @@
-//! CloneSets: workloads of a kind that is not of Kubernetes.
+//! CloneSets: workloads of a kind that is not part of Kubernetes.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::actor::controller_manager::Controller;
@@ -9,7 +9,7 @@ use super::support::{Cluster, Fate, run, template, workload};
 
 const ONLY: &[Controller] = &[Controller::CloneSet];
 
-/// Replicas, ready and of the present template, as the status has them.
+/// The counts in the status: replicas, ready ones, and those of the current template.
 async fn counts(cluster: &Cluster) -> (i32, i32, i32) {
     let status = cluster.get::<CloneSet>("web").await.status.clone().unwrap_or_default();
     (status.replicas, status.ready_replicas, status.updated_replicas)

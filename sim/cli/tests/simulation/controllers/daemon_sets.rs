@@ -27,7 +27,7 @@ async fn add_node(cluster: &Cluster, name: &str, spec: Value) {
     cluster.create(from_json::<Node>(json!({"metadata": {"name": name, "labels": {"name": name}}, "spec": spec}))).await;
 }
 
-/// The nodes that pods are for and their images, by node.
+/// The target nodes of pods and their images, by node.
 async fn targets(cluster: &Cluster) -> Vec<(String, String)> {
     let of = |pod: &Pod| {
         let spec = pod.spec.as_ref().unwrap();

@@ -19,7 +19,7 @@ fn job(spec: Value) -> Job {
     from_json(json!({"metadata": {"name": "web", "namespace": "default"}, "spec": all}))
 }
 
-/// Counts of pods that succeeded and failed, and how the Job ended.
+/// The numbers of pods that succeeded and failed, and the result of the Job.
 async fn outcome(cluster: &Cluster) -> (i32, i32, Option<String>) {
     let status = cluster.get::<Job>("web").await.status.clone().unwrap_or_default();
     assert_eq!(status.uncounted_terminated_pods, None);

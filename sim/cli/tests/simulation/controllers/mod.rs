@@ -1,4 +1,4 @@
-//! The workload controllers of the simulated control plane (K §7, K141, K142, A §6), with a kubelet of a few lines.
+//! The workload controllers of the simulated control plane (K §7, K141, K142, A §6), with a minimal kubelet.
 
 mod clone_sets;
 mod cron_jobs;

@@ -1,4 +1,4 @@
-//! Namespaces that are deleted (K §1.3).
+//! Deletion of namespaces (K §1.3).
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::support::{Fate, run, workload};
 
-/// A namespace that may go.
+/// The namespace that the tests delete.
 fn shop() -> Namespace {
     from_json(json!({"metadata": {"name": "shop"}}))
 }

@@ -14,7 +14,8 @@ use super::support::{Cluster, Fate, SECOND, Seen, What, is_ready, run, template,
 const ONLY: &[Controller] = &[Controller::ReplicaSet];
 const BOTH: &[Controller] = &[Controller::ReplicaSet, Controller::Deployment];
 
-/// The most pods that existed at one moment, and the fewest that were ready and stayed from the moment on at which all first were.
+/// The maximum number of pods that existed at one moment, and the minimum number of ready pods that were not terminating, from the moment
+/// at which all first were ready.
 fn extremes(seen: &[Seen], all: usize) -> (usize, usize) {
     let (mut there, mut ready) = (BTreeSet::new(), BTreeSet::new());
     let (mut most, mut fewest) = (0, usize::MAX);
@@ -146,7 +147,7 @@ fn a_roll_out_to_pods_that_never_get_ready_leaves_enough_old_ones() {
         cluster.wait(60).await;
         let ready = cluster.pods().await.iter().filter(|pod| is_ready(pod)).count();
         assert_eq!((ready, cluster.pods().await.len()), (3, 5));
-        // Back to the old template: its set is taken up again.
+        // Back to the old template: its ReplicaSet is used again.
         cluster.fate("web", Fate::Ready);
         cluster.patch::<Deployment>("web", json!({"spec": {"template": template("web:1")}})).await;
         cluster.wait(60).await;

@@ -201,7 +201,7 @@ async fn owners(cluster: &Cluster) -> Vec<[Option<String>; 3]> {
     cluster.pods().await.iter().map(|pod| [pod.metadata.name.clone(), pod.metadata.uid.clone(), owner(pod)]).collect()
 }
 
-/// Deletes the StatefulSet `web`, and leaves its pods behind.
+/// Deletes the StatefulSet `web`, and keeps its pods.
 async fn orphan(cluster: &Cluster) {
     let options = DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
     cluster.client.delete::<StatefulSet>(&kube_sim::testbed::key("web"), options).await.unwrap();
@@ -220,7 +220,7 @@ fn k154_pods_that_nobody_controls_become_those_of_the_next_set_that_selects_them
             assert_eq!(owners(&cluster).await, left, "seed {seed}");
             let next = cluster.create(set(2, json!({}))).await;
             cluster.wait(20).await;
-            // The third one is adopted, too, and goes as one too many.
+            // The third pod is adopted, too, and then deleted because it is one too many.
             let adopted: Vec<_> = before[..2].iter().map(|[name, uid, _]| [name.clone(), uid.clone(), next.metadata.uid.clone()]).collect();
             assert_eq!(owners(&cluster).await, adopted, "seed {seed}");
             let status = cluster.get::<StatefulSet>("web").await.status.clone().unwrap();

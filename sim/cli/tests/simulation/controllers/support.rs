@@ -1,5 +1,5 @@
-//! A cluster with a controller manager and something like a kubelet: it makes pods run and be ready, lets them end, and
-//! finishes their deletion.
+//! A cluster with a controller manager and a substitute for a kubelet, which makes pods running and ready, lets them end, and completes
+//! their deletion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use serde_json::{Value, json};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// What happens to pods whose names begin so.
+/// The behaviour of pods whose names begin with a prefix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fate {
     /// They run and are ready after 2 s.
     Ready,
     /// They run, and are never ready.
     Unready,
-    /// They stay Pending until they are deleted: nobody makes them run.
+    /// They stay Pending until they are deleted: nothing makes them run.
     Stuck,
     /// They run for 5 s and succeed.
     Succeeds,
     /// They run for 5 s and fail.
     Fails,
-    /// As `Ready`, but they never end when they are deleted.
+    /// Like `Ready`, but they never end when they are deleted.
     Lingers,
 }
 
-/// Something that happened to a pod.
+/// An event in the life of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) at: Duration,
@@ -72,7 +72,7 @@ pub(crate) fn run_with<T>(seed: u64, set: Set, test: impl AsyncFnOnce(Cluster) -
         let client = bed.client("user");
         let manager = controller_manager::install(&bed.cluster, bed.seed, set);
         let (fates, seen) = (Arc::default(), Arc::default());
-        // Keeps the informer for as long as the run.
+        // Keeps the informer for the whole run.
         let _kubelet = kubelet(&bed, &fates, &seen);
         bed.wait(5 * SECOND).await;
         test(Cluster { bed: bed.clone(), client, manager, fates, seen }).await
@@ -166,22 +166,22 @@ impl Cluster {
         self.bed.wait(SECOND * seconds).await;
     }
 
-    /// From now on this happens to pods whose names begin so.
+    /// Sets the future behaviour of pods whose names begin with `prefix`.
     pub(crate) fn fate(&self, prefix: &str, fate: Fate) {
         self.fates.lock().insert(prefix.to_owned(), fate);
     }
 
-    /// What happened to pods whose names begin so.
+    /// The events of pods whose names begin with `prefix`.
     pub(crate) fn seen(&self, prefix: &str) -> Vec<Seen> {
         self.seen.lock().iter().filter(|seen| seen.pod.starts_with(prefix)).cloned().collect()
     }
 
-    /// The same without times and UIDs.
+    /// The same events without times and UIDs.
     pub(crate) fn story(&self, prefix: &str) -> Vec<(What, String)> {
         self.seen(prefix).into_iter().map(|seen| (seen.what, seen.pod)).collect()
     }
 
-    /// Every pod of every namespace, as the API server has it.
+    /// Every pod of every namespace, as stored by the API server.
     pub(crate) async fn pods(&self) -> Vec<Arc<Pod>> {
         self.client.list::<Pod>(None, ListOptions::default()).await.unwrap().items
     }
@@ -217,7 +217,7 @@ impl Cluster {
         self.client.get::<K>(&kube_sim::testbed::key(name)).await.unwrap()
     }
 
-    /// How many writes the manager has sent.
+    /// The number of writes that the manager has sent.
     pub(crate) fn writes(&self) -> u32 {
         let writes = self.bed.cluster.writes();
         writes.iter().find(|(name, _)| **name == *controller_manager::NAME).map_or(0, |(_, count)| *count)
@@ -228,7 +228,7 @@ impl Cluster {
     }
 }
 
-/// A template whose pods are on a node from the beginning: this cluster has no scheduler.
+/// A template whose pods are bound to a node from the beginning: this cluster has no scheduler.
 pub(crate) fn template(image: &str) -> Value {
     json!({
         "metadata": {"labels": {"app": "web"}, "annotations": {"ipam.spidernet.io/ippool": "{\"ipv4\": [\"p\"]}"}},

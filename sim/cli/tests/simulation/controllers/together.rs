@@ -1,4 +1,4 @@
-//! What holds for all controllers of a manager together.
+//! Properties of all controllers of a manager together.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn a_pod_costs_few_writes_of_its_controllers() {
             f64::from(cluster.writes()) / 50.0
         })
     };
-    // One create by the controller, one delete by the collector; the rest is statuses, which come at a pace.
+    // One create by the controller and one delete by the collector; the rest are status updates, whose rate is limited.
     let (parallel, ordered) = (cost(json!({"podManagementPolicy": "Parallel"})), cost(json!({})));
     assert!(parallel < 2.5, "{parallel} writes for a pod");
     assert!(ordered < 4.5, "{ordered} writes for a pod");

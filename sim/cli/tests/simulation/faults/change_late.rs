@@ -1,4 +1,4 @@
-//! One change on its way to a process, singled out by its number.
+//! The delay of one change on its way to a process, selected by its number.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use sim_config::time::Span;
 
 use super::{SECOND, create, strike, target};
 
-/// The names that a watch of ConfigMaps has told the process of `client` of. It opens another one where it was when one ends.
+/// The names of the ConfigMaps that a watch has reported to the process of `client`. When a watch ends, another one continues at the same
+/// revision.
 fn hears(bed: &Testbed, client: &SimClient) -> Arc<Mutex<Vec<String>>> {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (slot, client, process) = (heard.clone(), client.clone(), client.process());
@@ -31,7 +32,7 @@ fn hears(bed: &Testbed, client: &SimClient) -> Arc<Mutex<Vec<String>>> {
     heard
 }
 
-/// The second change for `me` is late.
+/// Delays the second change for `me`.
 async fn befalls(bed: &Testbed, by: Span, writes: u32) {
     let late = ChangeLate { process: target("me"), resource: "configmaps".to_owned(), nth: 2, by, writes };
     strike(bed, SECOND, FaultKind::ChangeLate(late)).await;

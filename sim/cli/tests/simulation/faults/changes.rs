@@ -13,7 +13,7 @@ fn change(object: &str, change: ChangeKind, nth: u32) -> ObjectChange {
     ObjectChange { object: object.to_owned(), change, sets: None, nth }
 }
 
-/// Takes down the process `victim` for a minute with the last of these changes, waited for from `at` on.
+/// Takes down the process `victim` for a minute at the last of these changes, which are awaited from `at` on.
 fn crash_at(bed: &Testbed, at: SimTime, when: &[ObjectChange]) -> ProcessId {
     let victim = bed.process("victim");
     let kind = FaultKind::Crash(Crash { process: target("victim"), down: Span::secs(60) });
@@ -23,7 +23,7 @@ fn crash_at(bed: &Testbed, at: SimTime, when: &[ObjectChange]) -> ProcessId {
 }
 
 async fn is_down(bed: &Testbed, victim: ProcessId) -> bool {
-    // What begins with a change begins when its writer has come to rest.
+    // A fault that begins with a change begins once the writer of the change is idle.
     bed.wait(SECOND / 1_000).await;
     bed.rt.state(victim) == ProcessState::Down
 }

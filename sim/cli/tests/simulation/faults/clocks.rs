@@ -7,7 +7,7 @@ use kube_sim::testbed::Testbed;
 
 use super::{SECOND, create, strike, strike_all, target, took};
 
-/// What the wall clock of `env` is ahead of the world's, in milliseconds.
+/// The difference between the wall clock of `env` and the world's, in milliseconds; positive if it is ahead.
 fn ahead_ms(bed: &Testbed, env: &SimEnv) -> i64 {
     let world = kube_sim::cluster::EPOCH.as_millisecond() + (bed.rt.now().as_micros() / 1_000) as i64;
     env.wall().as_millisecond() - world
@@ -40,7 +40,7 @@ fn offsets_add_up_and_a_host_with_several_processes_is_moved_once() {
         assert_eq!(ahead_ms(&bed, &env), 1_500);
         bed.wait(11 * SECOND).await;
         assert_eq!(ahead_ms(&bed, &env), 500);
-        // A host that came later was never moved, so it is not moved back.
+        // A host that was added later was never shifted, so it is not shifted back.
         let late = bed.client("late");
         bed.wait(10 * SECOND).await;
         assert_eq!((ahead_ms(&bed, &env), ahead_ms(&bed, &bed.env(&late))), (0, 0));
@@ -53,7 +53,7 @@ fn a_clock_that_leaves_the_calendar_stops_at_its_end_and_comes_back() {
         let client = bed.client("skewed");
         let env = bed.env(&client);
         for by_ms in [i64::MIN, i64::MAX] {
-            // Of the API servers, too: they stamp objects with it.
+            // The clocks of API servers are shifted, too: they stamp objects with them.
             let offset = || FaultKind::ClockOffset(ClockOffset { host: target("*"), by_ms });
             strike_all(&bed, std::array::from_fn::<_, 15, _>(|_| (10 * SECOND, offset()))).await;
             assert_eq!(env.wall(), if by_ms < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX });

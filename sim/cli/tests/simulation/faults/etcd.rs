@@ -44,7 +44,7 @@ fn two_troubles_of_etcd_that_overlap_end_with_the_later_one() {
     });
 }
 
-/// Creates `n` ConfigMaps at once and returns, `wait` later, how each ended and after how long.
+/// Creates `n` ConfigMaps at once and returns, `wait` later, the result of each and the time that it took.
 async fn create_many(bed: &Testbed, client: &SimClient, n: usize, wait: Duration) -> Vec<(Duration, Result<(), ApiError>)> {
     let results = Arc::new(Mutex::new(vec![None; n]));
     for number in 0..n {
@@ -103,7 +103,7 @@ fn without_a_majority_writes_fail_caches_answer_and_some_writes_commit_when_it_i
     });
 }
 
-/// The time of `n` writes one after the other.
+/// The duration of `n` consecutive writes.
 async fn writes(bed: &Testbed, client: &SimClient, prefix: &str, n: usize) -> Duration {
     let started = bed.rt.now();
     for number in 0..n {
@@ -248,7 +248,7 @@ fn k201_a_restored_backup_forgets_what_is_younger_and_servers_are_down_meanwhile
             let options = WatchOptions { resource_version: Some(known), ..WatchOptions::default() };
             let mut watch = client.watch::<ConfigMap>(None, options).await.unwrap();
             create(&client, "new").await.unwrap();
-            // Where revisions went back that creation is no news for whoever knows a later one.
+            // If revisions went back, that creation is not new to a client that knows a later revision.
             create(&client, "newer").await.unwrap();
             let seen = watch.next().await;
             let expired = matches!(&seen, Some(Ok(WatchEvent::Error(status))) if status.code == 410);

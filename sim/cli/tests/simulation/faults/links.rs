@@ -10,7 +10,7 @@ use sim_config::time::Span;
 
 use super::{ALWAYS, MS, SECOND, count, create, probability, reads, stored, strike, target, took};
 
-/// A quorum read of something that exists, within `seconds`.
+/// A quorum read of an existing object, within `seconds`.
 async fn read(client: &impl Client, seconds: u64) -> Result<(), ApiError> {
     let call = Call::<ConfigMap>::Get { key: key("there"), resource_version: None };
     client.send(Request { call, timeout: Some(std::time::Duration::from_secs(seconds)) }).await.map(drop)
@@ -43,7 +43,7 @@ fn a_quiet_watch_over_a_partition_is_found_dead_after_45_seconds_and_a_shorter_o
         strike(&bed, 20 * SECOND, partition()).await;
         create(&other, "during").await.unwrap();
         let (silence, event) = took(&bed, watch.next()).await;
-        // TCP sends again 25.4 s after the first time.
+        // TCP retransmits 25.4 s after the first transmission.
         assert!((25 * SECOND..26 * SECOND).contains(&silence), "{silence:?}");
         assert!(matches!(event, Some(Ok(_))), "{event:?}");
 
@@ -121,7 +121,7 @@ fn a_duplicated_request_is_executed_twice_and_answered_once() {
     });
 }
 
-/// In how many of 20 rounds the second of two patches, sent 200 ms after the first one, is overtaken by it.
+/// The number of rounds, out of 20, in which the second of two patches, sent 200 ms after the first one, overtakes it.
 async fn overtaken(bed: &Testbed, client: &kube_sim::cluster::SimClient) -> u32 {
     let mut overtaken = 0;
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Every fault of the vocabulary, on a small cluster and driven as a plan drives it: what it does, and that it ends.
+//! Every kind of fault, on a small cluster and driven like in a plan: its effect, and its end.
 
 mod change_late;
 mod changes;
@@ -31,12 +31,13 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 const ALWAYS: Probability = Probability::ALWAYS;
 
-/// Begins a fault that lasts for `lasts`, or at once, and returns when it holds. As a plan would: through the schedule.
+/// Begins a fault that lasts for `lasts`, or is instantaneous, and returns when it holds. It goes through the schedule, like a fault of a
+/// plan.
 async fn strike(bed: &Testbed, lasts: Duration, kind: FaultKind) -> Arc<Faults> {
     strike_all(bed, [(lasts, kind)]).await
 }
 
-/// The same with several faults that begin together, in this order.
+/// Like `strike`, with several faults that begin together, in this order.
 async fn strike_all<const N: usize>(bed: &Testbed, kinds: [(Duration, FaultKind); N]) -> Arc<Faults> {
     let at = bed.rt.now() + MS;
     let plan = kinds.map(|(lasts, kind)| Fault { common: Window::new(at, Some(Span(lasts))), kind });
@@ -58,7 +59,7 @@ fn stored(bed: &Testbed, name: &str) -> bool {
     bed.cluster.store(|store| store.table(bed.kind::<ConfigMap>()).get(&key(name)).is_some())
 }
 
-/// How many ConfigMaps there are.
+/// The number of ConfigMaps in the store.
 fn count(bed: &Testbed) -> usize {
     bed.cluster.store(|store| store.table(bed.kind::<ConfigMap>()).len())
 }
@@ -73,21 +74,21 @@ async fn delete(client: &impl Client, name: &str) -> Result<(), ApiError> {
     client.delete::<ConfigMap>(&key(name), DeleteOptions::default()).await.map(drop)
 }
 
-/// The names that a client's server has in its cache (a list at resource version 0).
+/// The names in the cache of a client's server (a list at resource version 0).
 async fn cached(client: &SimClient) -> Result<Vec<String>, ApiError> {
     let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
     let list = client.list::<ConfigMap>(Some("default"), options).await?;
     Ok(list.items.iter().map(|object| object.metadata.name.clone().unwrap()).collect())
 }
 
-/// How long `action` takes.
+/// The duration of `action`, and its output.
 async fn took<T>(bed: &Testbed, action: impl Future<Output = T>) -> (Duration, T) {
     let started = bed.rt.now();
     let result = action.await;
     (bed.rt.now() - started, result)
 }
 
-/// The time of `n` quorum reads one after the other.
+/// The duration of `n` consecutive quorum reads.
 async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
     let started = bed.rt.now();
     for _ in 0..n {
@@ -96,13 +97,13 @@ async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
     bed.rt.now() - started
 }
 
-/// The type of a kind of fault: `EtcdNoQuorum` of `etcd-no-quorum`.
+/// The name of the type for a kind of fault: `EtcdNoQuorum` for `etcd-no-quorum`.
 fn type_of(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('-').map(word).collect()
 }
 
-/// The sources of the tests that strike single faults; those of whole runs strike any.
+/// The sources of the tests that begin single faults; those of whole runs begin any.
 fn sources() -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/faults");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -41,7 +41,7 @@ impl Node {
         Self::with(bed, false).await
     }
 
-    /// `heartbeats`: the kubelet registers its Node.
+    /// A node whose kubelet, with `heartbeats`, registers its Node.
     async fn with(bed: &Testbed, heartbeats: bool) -> Self {
         let (user, plugin) = (bed.client("user"), Plugin::new(&bed.rt));
         let process = bed.rt.add_process(bed.rt.add_host("node-0"), "kubelet-0");
@@ -86,7 +86,7 @@ fn a_pod_whose_sandbox_is_lost_gets_another_one() {
     Testbed::run(1, async |bed| {
         let node = Node::with_pod(&bed).await;
         node.run(&bed, "other").await;
-        // The third of two is the first again.
+        // With two sandboxes, the third is the first again.
         strike(&bed, SECOND, FaultKind::SandboxLost(SandboxLost { process: target("kubelet-*"), nth: 3 })).await;
         bed.wait(10 * SECOND).await;
         assert_eq!(node.plugin.story(), ["ADD eth0 #0", "ADD eth0 #1", "DEL eth0 #0", "ADD eth0 #2"]);
@@ -199,7 +199,7 @@ fn a_machine_without_power_answers_on_nothing() {
     });
 }
 
-/// The Node `node-0`, if it is there.
+/// The Node `node-0`, if it exists.
 async fn node_object(node: &Node) -> Option<Arc<NodeObject>> {
     node.user.get::<NodeObject>(&ObjectKey::cluster("node-0")).await.ok()
 }

@@ -13,15 +13,15 @@ use sim_config::time::Span;
 
 use super::{MS, SECOND, create, strike, target, took};
 
-/// Orders requests, with changes before those of these numbers.
+/// A fault that orders requests, with changes of priority before the requests with these numbers.
 fn order(process: &str, drops: &[u32]) -> Priorities {
     Priorities { process: target(process), resource: "*".to_owned(), drops: drops.to_vec(), at_most: Span::secs(2), rest: Span::millis(20) }
 }
 
-/// Who read and wrote the object, in order: `A` read, `a` wrote, `!` was refused.
+/// The reads and writes of the object, in order: `A` read, `a` wrote, `!` was refused.
 type Story = Arc<Mutex<String>>;
 
-/// Reads and writes on the version that was read, so often one after the other, with nothing in between.
+/// Reads the object and writes it with the version read, this many times in a row, without pauses.
 fn work(bed: &Testbed, client: &SimClient, times: usize, story: &Story) {
     let (client, story) = (client.clone(), story.clone());
     bed.rt.spawn(client.process(), async move {
@@ -36,7 +36,7 @@ fn work(bed: &Testbed, client: &SimClient, times: usize, story: &Story) {
     });
 }
 
-/// What `a` and `b` make of a shared object if they begin together: `a` writes once, `b` three times.
+/// The reads and writes of `a` and `b`, which begin together on a shared object: `a` writes once, `b` three times.
 fn contend(seed: u64, fault: Option<Priorities>) -> String {
     Testbed::run(seed, async |bed| {
         let (a, b) = (bed.client("a"), bed.client("b"));
@@ -65,7 +65,8 @@ fn without_a_change_point_one_process_comes_after_the_other() {
     for seed in 0..10 {
         assert_eq!(contend(seed, Some(order("a,b", &[]))), "AaBbBbBb");
         assert_eq!(contend(seed, Some(order("b,a", &[]))), "BbBbBbAa");
-        // The third request is the first of `b`, the fourth its write: then it is `a` that nobody waits for any more.
+        // The third request is the second read of `b`, the fourth the write after it: before that, `b` gets the lowest priority, and `a`
+        // goes first.
         assert_eq!(contend(seed, Some(order("b,a", &[4]))), "BbBAa!Bb", "seed {seed}");
     }
 }
@@ -87,12 +88,13 @@ fn at_a_change_point_a_write_waits_for_a_process_that_comes_later_but_not_for_ev
     }
 }
 
-/// How long a read of `low` takes that is sent 10 ms after one of `high`, which waits for an answer meanwhile.
+/// The duration of a read of `low` that is sent 10 ms after one of `high`, which waits for an answer meanwhile, and of a read of another
+/// client.
 async fn read_beside(bed: &Testbed, fault: Priorities) -> (Duration, Duration) {
     let (high, low, other) = (bed.client("high"), bed.client("low"), bed.client("other"));
     create(&other, "a").await.unwrap();
     let faults = strike(bed, 600 * SECOND, FaultKind::Priorities(fault)).await;
-    // One request follows the other, without end.
+    // One request follows the other, endlessly.
     let busy = high.clone();
     bed.rt.spawn(high.process(), async move { while busy.get::<ConfigMap>(&key("a")).await.is_ok() {} });
     bed.wait(10 * MS).await;
@@ -111,7 +113,7 @@ fn nobody_is_held_back_for_longer_than_it_says_nor_by_those_who_are_not_named() 
         assert!((2 * SECOND..5 * SECOND / 2).contains(&held), "{held:?}");
     });
     Testbed::run(2, async |bed| {
-        // Who has rested for so long is not waited for.
+        // A process that has been idle for so long is not waited for.
         let held = read_beside(&bed, order("low,high", &[])).await.0;
         assert!(held < SECOND / 2, "{held:?}");
     });

@@ -17,8 +17,7 @@ use sim_config::time::Span;
 
 use super::{MS, SECOND, create, stored, strike, target};
 
-/// A process that is down, and whose every life creates `a`, `b` and `c` with the number of the life behind it, a second
-/// apart.
+/// A process that is down, and that in every life creates `a`, `b` and `c`, a second apart, with the number of the previous life.
 fn writer(bed: &Testbed, name: &str) -> ProcessId {
     let process = bed.rt.add_process(bed.rt.add_host(name), name);
     let cluster = Arc::downgrade(&bed.cluster);
@@ -230,7 +229,7 @@ fn whoever_leads_is_cut_off_again_and_again() {
         other.update(taken).await.unwrap();
         bed.wait(10 * SECOND).await;
         assert_eq!((cut(&one), cut(&other)), ((false, false), (true, true)), "ten seconds later its successor");
-        // It ends in the middle of a cut.
+        // The fault ends in the middle of a cut.
         bed.wait(46 * SECOND).await;
         assert_eq!(cut(&other), (true, true));
         bed.wait(2 * SECOND).await;

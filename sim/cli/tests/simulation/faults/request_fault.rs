@@ -1,4 +1,4 @@
-//! One request of a process, singled out by its number.
+//! A fault of one request of a process, selected by its number.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use sim_config::time::Span;
 
 use super::{SECOND, cached, create, stored, strike, target, took};
 
-/// Befalls the `nth` request of `me`.
+/// A fault that affects the `nth` request of `me`.
 fn hit(nth: u32, effect: RequestEffect) -> RequestFault {
     RequestFault {
         process: target("me"),
@@ -35,7 +35,7 @@ async fn befalls(bed: &Testbed, fault: RequestFault) {
     strike(bed, SECOND, FaultKind::RequestFault(fault)).await;
 }
 
-/// Writes `value` into the ConfigMap `a`, on the version that was read.
+/// Writes `value` into the ConfigMap `a`, with the version that was read.
 async fn write(client: &SimClient, mut map: ConfigMap, value: &str) -> Result<Arc<ConfigMap>, ApiError> {
     map.data.get_or_insert_default().insert("k".to_owned(), value.to_owned());
     client.update(map).await
@@ -49,7 +49,7 @@ fn value(map: &ConfigMap) -> Option<&str> {
     map.data.as_ref()?.get("k").map(String::as_str)
 }
 
-/// What a task of the process of `client` gives, once it has.
+/// The output of a task of the process of `client`, once it is complete.
 fn in_background<T: Send + 'static>(
     bed: &Testbed,
     client: &SimClient,
@@ -213,7 +213,7 @@ fn a_process_crashes_before_or_after_the_execution_of_its_request_and_starts_aga
     }
 }
 
-/// Has `me` create `a`, `b` and `c`, one after the other.
+/// Makes `me` create `a`, `b` and `c`, one after the other.
 fn creates_three(bed: &Testbed, me: &SimClient) {
     let sender = me.clone();
     in_background(bed, me, async move {

@@ -1,4 +1,4 @@
-//! What holds for all faults together.
+//! Properties of all faults together.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use sim_config::time::{SimTime, Span};
 
 use super::{MS, SECOND, create, delete, probability, strike, strike_all, target, took};
 
-/// Every fault of the vocabulary at some time of the first two minutes, with parameters drawn from the defaults.
+/// Every kind of fault at some time in the first two minutes, with parameters drawn from the defaults.
 fn whole_vocabulary(seed: u64) -> Vec<Fault> {
     let names: Vec<String> = ["apiserver-0", "apiserver-1", "client-0", "client-1", "client-2"].map(str::to_owned).to_vec();
     let mut draw = Draw::new(seed, Concern::Faults, 0);
@@ -29,7 +29,7 @@ fn whole_vocabulary(seed: u64) -> Vec<Fault> {
     vocabulary().into_iter().map(fault).collect()
 }
 
-/// Three clients at work under every fault, for three minutes. Whatever happens to them, they go on.
+/// Three clients that work under every fault, for three minutes. They continue after any error.
 async fn busy(bed: &Testbed, plan: &[Fault]) {
     Faults::schedule(&bed.cluster, plan, SimTime::from_secs(150));
     create(&bed.client("admin-of-counter"), "counter").await.unwrap();
@@ -95,7 +95,7 @@ fn a_run_that_ends_in_the_middle_of_every_fault_leaves_nothing_behind() {
         let at = bed.rt.now() + SECOND;
         plan.iter_mut().for_each(|fault| fault.common = Window::new(at, None));
         Faults::schedule(&bed.cluster, &plan, SimTime::NEVER);
-        // Requests and watches that are still under way at the end.
+        // Requests and watches that are still in progress at the end.
         for number in 0..5 {
             let client = client.clone();
             bed.rt.spawn(client.process(), async move {
@@ -109,7 +109,7 @@ fn a_run_that_ends_in_the_middle_of_every_fault_leaves_nothing_behind() {
     assert_eq!(cluster.strong_count(), 0);
 }
 
-/// How long each request of client `b` takes while client `a` is at work, too.
+/// The duration of each request of client `b` while client `a` is active, too.
 fn delays_of_b(plan: &[FaultKind]) -> Vec<Duration> {
     Testbed::run(3, async |bed| {
         let (a, b) = (bed.client_on("a", 0), bed.client_on("b", 0));

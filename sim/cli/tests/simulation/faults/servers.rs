@@ -57,7 +57,7 @@ fn a_crashed_api_server_breaks_its_watches_refuses_connections_and_comes_back_wi
 fn a_write_in_the_hands_of_a_crashing_server_ends_without_an_answer() {
     Testbed::run(1, async |bed| {
         let client = bed.client_on("client", 0);
-        // Etcd stands still, so the write is being served when the server crashes.
+        // Etcd is paused, so the write is in progress when the server crashes.
         let crash = FaultKind::ApiServerCrash(ApiServerCrash { server: target("apiserver-0"), initializing: Span::secs(1) });
         let sender = client.clone();
         strike(&bed, 20 * SECOND, FaultKind::EtcdPause(kube_sim::fault::EtcdPause {})).await;
@@ -82,7 +82,7 @@ fn a_watch_that_a_crashing_server_had_not_opened_yet_breaks_also_if_the_server_i
             let client = bed.client_on("client", 0);
             create(&bed.client_on("other", 1), "a").await.unwrap();
             bed.wait(SECOND).await;
-            // How new the initial state has to be only etcd can tell, and that stands still while the server crashes.
+            // Only etcd knows how recent the initial state has to be, and it is paused while the server crashes.
             strike(&bed, 5 * SECOND, FaultKind::EtcdPause(kube_sim::fault::EtcdPause {})).await;
             let options = WatchOptions {
                 send_initial_events: true,
@@ -157,7 +157,7 @@ fn k182_a_change_that_one_cache_lost_is_missed_by_its_clients_until_the_object_c
             bed.wait(2 * SECOND).await;
             let mut watch = deaf.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();
 
-            // A deletion is lost: its object stays, in lists, reads and new watches, and is gone in etcd.
+            // A deletion is lost: its object remains in lists, reads and new watches, and is gone in etcd.
             strike(&bed, 60 * SECOND, lost()).await;
             other.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await.unwrap();
             other.create(pod("p", "")).await.unwrap();
@@ -170,7 +170,7 @@ fn k182_a_change_that_one_cache_lost_is_missed_by_its_clients_until_the_object_c
             let mut begun = deaf.watch::<ConfigMap>(None, WatchOptions::default()).await.unwrap();
             assert_eq!([name(begun.next().await), name(begun.next().await)], ["a", "b"]);
 
-            // What comes after that arrives, and the object itself when it changes again.
+            // Later events arrive, and the object is updated when it changes again.
             create(&other, "c").await.unwrap();
             assert_eq!(name(watch.next().await), "c", "nothing was told of the deletion");
             create(&other, "a").await.unwrap();
@@ -184,12 +184,12 @@ fn k182_a_change_that_one_cache_lost_is_missed_by_its_clients_until_the_object_c
             let resumed = deaf.watch::<ConfigMap>(None, after(known)).await.unwrap().next().await;
             assert!(matches!(&resumed, Some(Ok(WatchEvent::Error(status))) if status.code == 410), "who resumes has to list: {resumed:?}");
 
-            // A creation is lost, and then the cache starts again.
+            // A creation is lost, and then the cache restarts.
             strike(&bed, 20 * SECOND, lost()).await;
             create(&other, "d").await.unwrap();
             bed.wait(5 * SECOND).await;
             assert_eq!(consistent(&deaf).await, ["a", "b", "c"]);
-            // Who goes to another server with what it knows is told nothing there, and lists once the bug is mended.
+            // A client that moves to another server with its known revision receives nothing there, and lists once the bug is fixed.
             let moved = bed.client_on("moved", 1);
             let mut elsewhere = moved.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();
             bed.wait(20 * SECOND).await;
@@ -251,7 +251,7 @@ fn after(revision: u64) -> WatchOptions {
     WatchOptions { resource_version: Some(revision.to_string()), ..WatchOptions::default() }
 }
 
-/// The name of the object that an element tells of.
+/// The name of the object in a watch event.
 fn name(element: Option<Result<WatchEvent<ConfigMap>, ApiError>>) -> String {
     match element {
         Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => object.metadata.name.clone().unwrap(),
@@ -275,7 +275,7 @@ fn a_slow_api_server_is_slow_for_as_long_as_the_fault_lasts() {
     });
 }
 
-/// Strikes with a fault that refuses every request of `client`, and checks that nothing is written or opened.
+/// Begins a fault that refuses every request of `client`, and checks that nothing is written and no watch is opened.
 async fn refused(bed: &Testbed, kind: FaultKind) -> (ApiError, ApiError) {
     let (client, other) = (bed.client_on("client", 0), bed.client_on("other", 0));
     strike(bed, 10 * SECOND, kind).await;
@@ -344,7 +344,7 @@ fn k202_a_rejected_token_ends_every_request_with_401_and_no_watch_that_is_open()
         }
         assert_eq!(name(watch.next().await), "b", "who watched before goes on");
         strike(&bed, 10 * SECOND, FaultKind::Unauthorized(kind)).await;
-        // Whose it is comes before whether there is room for it.
+        // Authentication comes before the check for capacity.
         let busy = FaultKind::TooManyRequests(TooManyRequests { server: target("*"), client: target("*"), chance: ALWAYS, retry_after: 1 });
         strike(&bed, 5 * SECOND, busy).await;
         assert_eq!(cached(&open).await.unwrap_err().reason(), Some(Reason::Unauthorized));
@@ -421,7 +421,7 @@ fn a_late_commit_answers_nobody_else() {
         strike(&bed, SECOND, FaultKind::LateCommit(late)).await;
         client.create(pod("p", "")).await.unwrap_err();
         bed.wait(SECOND).await;
-        // Requests that are on their way when the pod is stored at last.
+        // Requests that are in flight when the pod is finally stored.
         let delay = Delay { from: target("client"), to: target("*"), by: Span::secs(5) };
         strike(&bed, 10 * SECOND, FaultKind::Delay(delay)).await;
         let read = client.get::<ConfigMap>(&key("there")).await.unwrap();

@@ -15,7 +15,7 @@ async fn open<K: Object>(client: &SimClient, version: Option<&str>) -> kube_sim:
     client.watch::<K>(None, options).await.unwrap()
 }
 
-/// The next event's object.
+/// The object of the next event.
 async fn added(watch: &mut kube_sim::cluster::SimWatch<ConfigMap>) -> (String, String) {
     match watch.next().await {
         Some(Ok(WatchEvent::Added(object))) => (object.metadata.name.clone().unwrap(), object.metadata.resource_version.clone().unwrap()),

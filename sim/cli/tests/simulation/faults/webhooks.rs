@@ -1,4 +1,4 @@
-//! Webhook servers that are slow, mistaken, silent, or called more than once.
+//! Webhook servers that are slow, wrong, silent, or called more than once.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use sim_config::time::{SimTime, Span};
 
 use super::{ALWAYS, SECOND, create, stored, strike, target, took};
 
-/// A webhook for new ConfigMaps, served by `hook-0` and `hook-1`, that counts in an annotation how often it was asked about one.
+/// A webhook for new ConfigMaps, served by `hook-0` and `hook-1`, that counts in an annotation how often it was called for an object.
 fn hooked(bed: &Testbed) -> [ProcessId; 2] {
     hooked_with(bed, FailurePolicy::Fail)
 }
@@ -47,7 +47,7 @@ async fn asked(client: &SimClient, name: &str) -> String {
     client.get::<ConfigMap>(&key(name)).await.unwrap().metadata.annotations.clone().unwrap_or_default()["asked"].clone()
 }
 
-/// The message of the error with code 500 that a create ends with.
+/// The message of the error with code 500 with which a create fails.
 fn failure(result: Result<(), ApiError>) -> String {
     match result {
         Err(ApiError::Status(status)) if status.code == 500 => status.message(),
@@ -84,7 +84,7 @@ fn a_mistaken_webhook_denies_what_the_other_replica_admits() {
         strike(&bed, 1_900 * SECOND, FaultKind::WebhookDenies(denies)).await;
         let (mut admitted, mut denied) = (0, 0);
         for number in 0..20 {
-            // Longer than an idle connection is kept: each call is sent to whichever the Service chooses (K199).
+            // Longer than an idle connection is kept: the Service chooses the target of each call (K199).
             bed.wait(91 * SECOND).await;
             match create(&client, &format!("c-{number}")).await {
                 Ok(_) => admitted += 1,
@@ -141,7 +141,7 @@ fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_ever
             let client = bed.client("client");
             let [first, second] = hooked(&bed);
             bed.cluster.crash(first);
-            // Nobody is connected yet: the Service sends the first call to either.
+            // No connection exists yet: the Service sends the first call to either process.
             match create(&client, "first").await {
                 Ok(_) => admitted += 1,
                 Err(ApiError::Status(status)) => {
@@ -164,7 +164,8 @@ fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_ever
     assert!(refused > 2 && admitted > 2, "{refused} and {admitted}");
 }
 
-/// What creates end with before, in and after the fault. `patient`: whether the connection of the first is idle too long by then.
+/// The results of creates before, during and after the fault. `patient`: whether the connection of the first has been idle for too long by
+/// then.
 fn with_certificate(problem: CertificateProblem, failure_policy: FailurePolicy, patient: bool) -> [Result<String, String>; 3] {
     Testbed::run(1, async |bed| {
         let client = bed.client("client");
@@ -223,7 +224,7 @@ fn k198_whose_clock_is_behind_goes_on_to_accept_a_certificate_that_has_expired()
 
 #[test]
 fn k200_a_host_without_power_lets_calls_time_out_and_one_whose_processes_crash_does_not() {
-    // First on the connection that is there, then on those that are dialled until the Service has no endpoint left.
+    // First on the existing connection, then on those that are dialled until the Service has no endpoint left.
     let down = |host: &str| FaultKind::HostDown(HostDown { host: target(host) });
     let crash = |process: &str| FaultKind::Crash(Crash { process: target(process), down: Span::secs(300) });
     for (powerless, calls) in [(true, 5), (false, 0)] {

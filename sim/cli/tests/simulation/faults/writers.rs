@@ -1,4 +1,4 @@
-//! Other people on the same object.
+//! Other writers of the same object.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::ClientExt;
@@ -13,7 +13,7 @@ fn conflicting(mode: WriterMode, with_version: bool, every: Span) -> FaultKind {
     FaultKind::ConflictingWriter(ConflictingWriter { object: "configmaps/default/counter".into(), mode, with_version, every })
 }
 
-/// The store's revision does not move for 30 s.
+/// Whether the store's revision does not change for 30 s.
 async fn is_quiet(bed: &Testbed) -> bool {
     let before = bed.revision();
     bed.wait(30 * SECOND).await;

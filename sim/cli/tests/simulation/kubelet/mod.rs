@@ -1,5 +1,5 @@
-//! Kubelets, container runtimes, the data plane and the scheduler among real pods (K §5, K126 to K135, K139, K140), with a plugin that
-//! records what it is called for.
+//! Kubelets, container runtimes, the data plane and the scheduler with real pods (K §5, K126 to K135, K139, K140), with a plugin that
+//! records its calls.
 
 mod completion;
 mod deletion;
@@ -31,7 +31,7 @@ use sim_config::time::Span;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// A cluster with one node and somebody who makes pods.
+/// A cluster with one node and a client that creates pods.
 struct Stage {
     bed: Testbed,
     user: SimClient,
@@ -40,7 +40,7 @@ struct Stage {
     kubelet: ProcessId,
 }
 
-/// Steps take the same time in all runs, and no DEL is repeated.
+/// A configuration in which steps take the same time in all runs, and no DEL is repeated.
 fn config(bed: &Testbed, node: &str) -> KubeletConfig {
     let constant = |millis| Delay::Constant(Span::millis(millis));
     KubeletConfig {
@@ -58,7 +58,7 @@ fn config(bed: &Testbed, node: &str) -> KubeletConfig {
     }
 }
 
-/// Pods say in their annotations what their containers do.
+/// The behaviour of a pod's containers, from its annotations.
 fn behave(pod: &Pod) -> Behaviour {
     let annotated = |name| pod.metadata.annotations.as_ref().and_then(|all| all.get(name));
     let seconds = |name| annotated(name).map(|text| Duration::from_secs(text.parse().unwrap()));
@@ -76,7 +76,7 @@ impl Stage {
         Self::run_with(seed, |config| config, test)
     }
 
-    /// The same with another configuration.
+    /// Like `run`, with another configuration.
     fn run_with<T>(seed: u64, change: impl FnOnce(KubeletConfig) -> KubeletConfig, test: impl AsyncFnOnce(Stage) -> T) -> T {
         Testbed::run(seed, async |bed| {
             let user = bed.client("user");
@@ -108,18 +108,18 @@ impl Stage {
         self.stored(name).unwrap()
     }
 
-    /// The pod as it is stored.
+    /// The pod as stored.
     fn stored(&self, name: &str) -> Option<Arc<Pod>> {
         let found = self.bed.cluster.store(|store| store.table(self.bed.kind::<Pod>()).get(&key(name)).cloned())?;
         Some(Arc::new(serde_json::from_value(found.to_value()).unwrap()))
     }
 
-    /// Its phase; empty if there is no pod.
+    /// The phase of the pod; empty if there is no pod.
     fn phase(&self, name: &str) -> String {
         self.stored(name).and_then(|pod| pod.status.as_ref()?.phase.clone()).unwrap_or_default()
     }
 
-    /// Its addresses in `status.podIPs`; none if there is no pod.
+    /// The addresses of the pod in `status.podIPs`; none if there is no pod.
     fn ips(&self, name: &str) -> Vec<String> {
         let status = self.stored(name).and_then(|pod| pod.status.clone()).unwrap_or_default();
         status.pod_ips.unwrap_or_default().into_iter().map(|ip| ip.ip).collect()
@@ -129,7 +129,7 @@ impl Stage {
         self.user.delete::<Pod>(&key(name), options).await.unwrap();
     }
 
-    /// Waits until `holds`, for so many seconds at most.
+    /// Waits until `holds`, for at most this many seconds.
     async fn until(&self, what: &str, seconds: u64, holds: impl Fn() -> bool) {
         let deadline = self.bed.rt.now() + Duration::from_secs(seconds);
         while !holds() {
@@ -138,23 +138,23 @@ impl Stage {
         }
     }
 
-    /// Begins a fault at once that ends after `lasts`.
+    /// Begins a fault immediately; it ends after `lasts`.
     fn strike(&self, lasts: Duration, kind: FaultKind) {
         let fault = Fault { common: Window::new(self.bed.rt.now(), Some(Span(lasts))), kind };
         Faults::schedule(&self.bed.cluster, &[fault], self.bed.rt.now() + Duration::from_secs(36_000));
     }
 
-    /// The kubelet crashes, and is back after `down`.
+    /// Crashes the kubelet, and restarts it after `down`.
     fn crash(&self, down: Duration) {
         self.strike(down, FaultKind::Crash(Crash { process: Target::from_text("kubelet-0"), down: Span(down) }));
     }
 
-    /// The node loses its power for so long.
+    /// Takes away the power of the node for this long.
     fn power_loss(&self, lasts: Duration) {
         self.strike(lasts, FaultKind::HostDown(HostDown { host: Target::from_text("node-0") }));
     }
 
-    /// Who answers on an address.
+    /// Whether a sandbox answers on an address.
     fn answers(&self, address: &str) -> bool {
         self.bed.cluster.nodes.data_plane.answers(address.parse().unwrap(), None)
     }

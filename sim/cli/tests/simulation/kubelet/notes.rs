@@ -1,4 +1,4 @@
-//! What kubelets and runtimes say against what the data plane does: whoever listens to the notes knows who answers where.
+//! The notes of kubelets and runtimes compared with the data plane: from the notes it is known which sandbox answers on which address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use super::{MS, SECOND, Stage};
 /// The addresses of each interface.
 type Nics = BTreeMap<Arc<str>, Arc<[IpAddr]>>;
 
-/// What a listener makes of the notes so far.
+/// The state that a listener derives from the notes so far.
 #[derive(Default)]
 struct Listener {
-    /// The interfaces of each sandbox that is there, with their addresses.
+    /// The interfaces of each existing sandbox, with their addresses.
     sandboxes: BTreeMap<Arc<str>, Nics>,
     asked: BTreeSet<(Arc<str>, Arc<str>)>,
     /// The sandboxes in which containers run.
@@ -78,7 +78,7 @@ impl Listener {
     }
 }
 
-/// The notes since this was asked last.
+/// The notes since the last call.
 fn notes(stage: &Stage) -> Vec<PodNote> {
     let fresh = Recorder::keeping(true);
     let mut before = stage.bed.cluster.recorder(|recorder| std::mem::replace(recorder, fresh));

@@ -1,4 +1,4 @@
-//! A plugin that records its calls, keeps the runtime to its promises, and does what a test wants.
+//! A plugin that records its calls, checks the guarantees of the runtime, and behaves as a test requires.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,21 +13,21 @@ use sim_config::time::SimTime;
 
 use super::MS;
 
-/// A call, when it came.
+/// A call, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub at: SimTime,
     pub add: bool,
     pub attachment: Attachment,
-    /// When it was answered; unset = the plugin was killed, or is at it.
+    /// The time of the answer; `None` = the plugin was killed, or the call is in progress.
     pub answered: Option<SimTime>,
 }
 
-/// What a test wants.
+/// The behaviour that a test requires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mood {
     pub add_takes: Duration,
-    /// How many of the next ADDs fail.
+    /// The number of ADDs that fail next.
     pub adds_fail: u32,
     pub dels_fail: u32,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Mood {
 struct Past {
     calls: Vec<Call>,
     added: BTreeSet<(Arc<str>, Arc<str>)>,
-    /// Containers with a call under way.
+    /// Containers with a call in progress.
     busy: BTreeSet<Arc<str>>,
     addresses: u8,
 }
@@ -86,7 +86,7 @@ impl Plugin {
         told
     }
 
-    /// The containers for which ADD was called and after that no DEL succeeded.
+    /// The containers for which ADD was called and no DEL has succeeded since.
     #[allow(dead_code, reason = "not every test looks at what is left")]
     pub(crate) fn left(&self) -> BTreeSet<Arc<str>> {
         let mut left = BTreeSet::new();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{SECOND, Stage, merge};
 
-/// A ready node with a label that is its name.
+/// A ready node whose label is its name.
 fn node(name: &str) -> Node {
     from_json(json!({
         "metadata": {"name": name, "labels": {"host": name}},

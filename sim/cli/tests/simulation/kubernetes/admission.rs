@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::expect::*;
 
-/// Lets everything through as it is.
+/// Allows every request without a change.
 async fn pass() -> Verdict {
     Ok(None)
 }
@@ -32,7 +32,7 @@ fn label(map: &ConfigMap, label: &str) -> String {
     map.metadata.labels.iter().flatten().find(|(key, _)| *key == label).map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
-/// A cut between the API servers and a process.
+/// Cuts the connection between the API servers and a process.
 fn cut_off(bed: &Testbed, process: kube_sim::rt::ProcessId) {
     bed.cluster.network(|net| net.add(Rule { from: Side::Any, to: Side::Only(vec![process]), effect: Effect::Cut }));
 }
@@ -57,13 +57,13 @@ fn k119_a_mutating_webhook_is_called_for_a_put_that_then_conflicts() {
                 new.metadata.resource_version.as_deref().unwrap()
             );
         }
-        // Existence, UID, and the preconditions of a delete come before any webhook.
+        // Existence, UID, and the preconditions of a delete are checked before any webhook.
         refused(client.update(config_map("missing", "v", "1")).await);
         refused(client.update(changed(&*new, |map| map.metadata.uid = Some("x".to_owned()))).await);
         refused(client.delete::<ConfigMap>(&key("a"), if_uid("x")).await);
         refused(client.patch::<ConfigMap>(&key("missing"), Patch::merge(json!({}))).await);
         assert_eq!(mutating.calls(), 1);
-        // Validation comes between the two as well, an existing name after both.
+        // Validation is between the two as well, the check for an existing name is after both.
         refused(client.update(changed(&*new, |map| map.data = config_map("a", "v", &"x".repeat(2 << 20)).data)).await);
         assert_eq!((mutating.calls(), validating.calls()), (2, 0));
         assert_eq!(refused(client.create(config_map("a", "v", "2")).await), already_exists("configmaps", "a"));
@@ -77,7 +77,7 @@ fn k119_a_mutating_webhook_is_called_for_a_put_that_then_conflicts() {
 #[test]
 fn k120_one_write_calls_a_webhook_again_when_another_write_comes_between() {
     for seed in SEEDS {
-        // What is sent by the slow writer: an unconditional PUT, a patch, a PUT with a version.
+        // The requests of the slow writer: an unconditional PUT, a patch, a PUT with a version.
         for form in 0..3 {
             Testbed::run(seed, async |bed| {
                 let (slow, quick) = (bed.client_on("slow", 0), bed.client_on("quick", 1));
@@ -106,14 +106,14 @@ fn k120_one_write_calls_a_webhook_again_when_another_write_comes_between() {
                 let of_slow: Vec<bool> = hooked.asked.lock().iter().map(|review| label(&object_of(review), "by") == "slow").collect();
                 let left = quick.get::<ConfigMap>(&key("a")).await.unwrap();
                 match form {
-                    // The PUT replaces everything, the patch adds to what came between; neither is told of a conflict.
+                    // The PUT replaces everything, the patch is applied to the intermediate state; neither gets a conflict.
                     0 => assert_eq!((entry(&left, "v").as_str(), label(&left, "by").as_str()), ("0", "slow")),
                     1 => assert_eq!((entry(&left, "v").as_str(), label(&left, "by").as_str()), ("1", "slow")),
                     _ => assert_eq!(left, between),
                 }
                 if form == 2 {
                     assert_eq!(refused(outcome), modified("configmaps", "a"));
-                    // Only a mutating webhook gets to see the second pass, which ends in the conflict.
+                    // Only a mutating webhook is called in the second pass, which ends in the conflict.
                     assert_eq!(of_slow, if seed % 2 == 0 { vec![true, false, true] } else { vec![true, false] });
                 } else {
                     outcome.unwrap();
@@ -127,7 +127,7 @@ fn k120_one_write_calls_a_webhook_again_when_another_write_comes_between() {
 #[test]
 fn k120_a_delete_calls_its_webhooks_again_when_another_write_comes_between() {
     for mutating in [true, false] {
-        // With a version it is refused once it has met the other write.
+        // With a version it is refused once it encounters the other write.
         for named in [false, true] {
             Testbed::run(1, async |bed| {
                 let (slow, quick) = (bed.client_on("slow", 0), bed.client_on("quick", 1));
@@ -255,7 +255,7 @@ fn k122_a_denial_carries_the_webhooks_code_and_name() {
                 Err(Denial { code, reason: None, message: if code == 418 { String::new() } else { "no room".to_owned() } })
             };
             let hooked = hook::<ConfigMap, _>(&bed, "ipam.example.com", mutating, FailurePolicy::Ignore, deny);
-            // A code beyond those of HTTP goes through as well, and none brings a reason along.
+            // A code outside those of HTTP is passed through as well, and none of them comes with a reason.
             for (sent, code) in [(0, 400), (200, 400), (399, 400), (400, 400), (403, 403), (409, 409), (422, 422), (500, 500), (600, 600)] {
                 let expected = status(code, "", "admission webhook \"ipam.example.com\" denied the request: no room", json!(null));
                 let sent = sent.to_string();
@@ -319,7 +319,7 @@ fn k123_a_mutating_webhook_sees_neither_uid_nor_generated_name_and_a_validating_
 
 #[test]
 fn k124_concurrent_creates_both_pass_a_webhook_that_checks_uniqueness_by_reading() {
-    // Each object claims the address "10.0.0.7"; the webhook lists what is there and refuses a second owner.
+    // Each object claims the address "10.0.0.7"; the webhook lists the existing objects and refuses a second owner.
     let claim = |name: &str| config_map(name, "address", "10.0.0.7");
     async fn is_free(client: SimClient) -> Verdict {
         let list = client.list::<ConfigMap>(Some("default"), ListOptions::default()).await.unwrap();
@@ -345,7 +345,7 @@ fn k124_concurrent_creates_both_pass_a_webhook_that_checks_uniqueness_by_reading
                     Err(error) => assert!(error.to_string().contains("is taken"), "{error}"),
                 }
             }
-            // One after the other, the check works.
+            // When they come one after the other, the check works.
             assert_eq!(refused(bed.client("late").create(claim("late")).await)["code"], 409);
             assert!(owners >= 1);
             usize::from(owners == 2)
@@ -356,7 +356,7 @@ fn k124_concurrent_creates_both_pass_a_webhook_that_checks_uniqueness_by_reading
 
 #[test]
 fn k125_a_webhook_has_no_longer_than_its_timeout_and_the_request() {
-    // Ten webhooks that never answer in time, 10 s each: the request ends after 34 s, for good.
+    // Ten webhooks that never answer in time, 10 s each: the request is over after 34 s.
     for mutating in [true, false] {
         Testbed::run(1, async |bed| {
             let client = bed.client("writer");
@@ -387,7 +387,7 @@ fn k125_a_webhook_has_no_longer_than_its_timeout_and_the_request() {
             .await;
             let (outcome, took) = outcome;
             if mutating {
-                // They are called one after the other.
+                // The webhooks are called one after the other.
                 let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
                 assert_eq!(refused(outcome), status(504, "Timeout", message, json!(null)));
                 assert!(took >= secs(34) && took < secs(35), "{took:?}");

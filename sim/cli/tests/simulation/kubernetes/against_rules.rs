@@ -1,6 +1,6 @@
-//! K §2 as a whole: what several clients are answered who do anything at the same time is what a few [`rules`] of their own give, in the
-//! order of the revisions. Whatever wrote was right to, on what there was just before; whatever did not was right at some moment while
-//! it was under way; and who watches is told of these changes, each once and in their order.
+//! K §2 as a whole: the answers to several clients that make any requests at the same time are those that a few independent [`rules`] give,
+//! in the order of the revisions. Each successful write was right for the state just before it; each other request was right at some moment
+//! while it was in progress; and watches receive these changes, each once and in order.
 
 pub(crate) mod objects;
 pub(crate) mod rules;
@@ -23,7 +23,7 @@ use super::support::{after, hear, millis, secs, watch};
 use objects::{key_of, known, patch, whole};
 use rules::{Answer, Asked, Body, Guard, Kind, Known, PLACES, Part, Place, State, What, judge};
 
-/// Which of the states that a client has seen of an object it names in a request.
+/// The state of an object, among those that a client has seen, that it names in a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Which {
     None,
@@ -31,10 +31,10 @@ pub(crate) enum Which {
     Last,
 }
 
-/// What a client is to do, by what it will know then: whose version and whose uid its request names.
+/// A planned action of a client; its request names a version and a uid that are only known at that time.
 pub(crate) type Op = (Place, Asked<(Which, Which)>);
 
-/// A request that is over: the revisions when it was sent and when its answer was there.
+/// A finished request, with the revisions when it was sent and when its answer arrived.
 #[derive(Debug)]
 struct Done {
     sent: u64,
@@ -44,7 +44,7 @@ struct Done {
     answer: Answer,
 }
 
-/// A client that does one thing after the other.
+/// A client that makes one request after the other.
 pub(crate) struct Asker<C> {
     pub(crate) client: C,
     seen: BTreeMap<Place, Vec<Known>>,
@@ -138,21 +138,21 @@ pub(crate) fn call<K: Object>(place: Place, asked: &Asked<Guard>) -> Call<K> {
     }
 }
 
-/// A change of the store: its revision, the object, and whether it is there after it.
+/// A change of the store: its revision, the object, and whether it exists afterwards.
 type Change = (u64, Place, bool);
 
-/// What a watch is told of.
+/// An event of a watch.
 type Event = (What, Place, Known);
 
-/// All that came of what clients did.
+/// All results of the clients' requests.
 struct Run {
     done: Vec<Done>,
     changes: Vec<Change>,
-    /// What the watches of each type heard.
+    /// The events that the watches of each type received.
     heard: Vec<(Kind, Vec<Event>)>,
 }
 
-/// What a watch hears that opens a while after `revision`, of all that came after it.
+/// The events of a watch that opens some time after `revision`: all changes since then.
 async fn heard<K: Object>(bed: &Testbed, kind: Kind, (server, pause): (usize, u64), revision: u64) -> (Kind, Vec<Event>) {
     bed.wait(millis(pause)).await;
     let mut stream = watch::<K>(&bed.client_on("watcher", server), after(revision)).await;
@@ -171,7 +171,7 @@ async fn heard<K: Object>(bed: &Testbed, kind: Kind, (server, pause): (usize, u6
     (kind, heard.events.iter().map(event).collect())
 }
 
-/// Does what the clients are to do, each with pauses of so many milliseconds, while watches open at a server after so many.
+/// Performs the clients' actions, each after a pause in milliseconds, while watches open at a server after their own pauses.
 fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>], watches: &[(usize, u64)]) -> Run {
     let knobs = Knobs { consistent_list_from_cache: from_cache, ..Knobs::default() };
     Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
@@ -223,7 +223,7 @@ fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>], watches: &[(usiz
     })
 }
 
-/// What `done` did to the object, if its answer says that it made the next of the `changes` of `state`, and the rules agree.
+/// The effect of `done` on the object, if its answer says that it made the next of the `changes` of `state`, and the rules agree.
 fn made(done: &Done, changes: &[Change], state: &State) -> Option<Vec<(What, Known)>> {
     let (revision, place, _) = changes[0];
     if done.place != place || done.sent >= revision || done.over < revision {
@@ -239,7 +239,7 @@ fn made(done: &Done, changes: &[Change], state: &State) -> Option<Vec<(What, Kno
     agrees.then_some(outcome.changes)
 }
 
-/// Holds the answers, and what watches heard, against the rules.
+/// Compares the answers, and the events of watches, with the rules.
 fn check(run: &Run) {
     let Run { done, changes, heard } = run;
     let mut states = vec![(0, State::new())];
@@ -251,7 +251,7 @@ fn check(run: &Run) {
         let state = &states[states.len() - 1].1;
         let right = done.iter().enumerate().filter(|(number, _)| !writers.contains(number));
         let right = right.filter_map(|(number, done)| Some((number, done, made(done, left, state)?)));
-        // Several may say so. Who asked for what is so by then is answered alike and has changed nothing.
+        // This may apply to several requests. A request whose result already exists by then gets the same answer and has changed nothing.
         let changed_nothing = |done: &Done, made: &[(What, Known)]| {
             let there = made.iter().filter(|(what, _)| *what != What::Deleted).map(|(_, known)| (*place, known.clone()));
             let outcome = judge(&there.collect(), *place, &done.asked, 0, "");
@@ -289,7 +289,7 @@ fn check(run: &Run) {
     }
 }
 
-/// What clients are to do to a few objects, so that they meet, each with the pause before.
+/// Actions of clients on a few objects, so that they conflict, each with a pause before it.
 pub(crate) fn clients(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<(Op, u64)>>> {
     let places = prop::sample::subsequence(PLACES.to_vec(), 1..4);
     places.prop_flat_map(move |places| vec(ops(places), count.clone()))
@@ -299,7 +299,7 @@ fn ops(places: Vec<Place>) -> impl Strategy<Value = Vec<(Op, u64)>> {
     let place = || prop::sample::select(places.clone());
     let which = || prop::sample::select(vec![Which::None, Which::First, Which::Last, Which::Last]);
     let guard = || (which(), which());
-    // Who makes a new one of what it has seen may forget to take the version out.
+    // A client that recreates an object that it has seen may forget to remove the version.
     let created = (prop::sample::select(vec![Which::None, Which::None, Which::None, Which::None, Which::Last]), Just(Which::None));
     let part = || prop::sample::select(vec![Part::Main, Part::Main, Part::Status]);
     let held = || prop::sample::select(vec![0u8, 0, 1, 2]);
@@ -321,7 +321,7 @@ fn ops(places: Vec<Place>) -> impl Strategy<Value = Vec<(Op, u64)>> {
     vec((op, prop::sample::select(vec![0, 0, 1, 5, 20])), 1..25)
 }
 
-/// The servers of watches, and after how many milliseconds each opens.
+/// The servers of watches, and the milliseconds after which each opens.
 fn watches() -> impl Strategy<Value = Vec<(usize, u64)>> {
     vec((0..2usize, prop::sample::select(vec![0, 5, 50, 1_000])), 1..3)
 }
@@ -340,7 +340,7 @@ proptest! {
     }
 }
 
-/// How often each kind of answer was given over some runs: the property is about something.
+/// Counts each kind of answer over some runs, to show that the property is not vacuous.
 #[test]
 fn the_rules_are_asked_for_everything_they_say() {
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! K §10.8: what a failed write may have done.
+//! K §10.8: the possible effects of a failed write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use sim_config::draw::{Concern, Draw};
 
 use super::expect::*;
 
-/// What a failed create turned out to be.
+/// The actual outcome of a failed create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Truth {
     Never,
     Before,
-    /// It was carried out after the error was seen.
+    /// It was executed after the error was received.
     Later,
 }
 
-/// The truth about a create of `name` that has just failed, and how long after the error it was carried out.
+/// The outcome of a create of `name` that has just failed, and the time from the error to its execution.
 async fn truth(bed: &Testbed, name: &str) -> (Truth, Duration) {
     let reader = |number| bed.client_on("reader", number);
     let stored = |bed: &Testbed| {
@@ -66,7 +66,7 @@ fn k114_an_ambiguous_failure_of_the_server_has_every_truth() {
             let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
             assert!(error.is_ambiguous(), "{error}");
             calm(&bed);
-            // A client that goes on gets its own answers, whatever is still to come.
+            // A client that continues gets correct answers, whatever late writes are still to come.
             for _ in 0..5 {
                 assert_eq!(refused(client.get::<Pod>(&key("nobody")).await), not_found("pods", "nobody"));
             }
@@ -84,7 +84,7 @@ fn k114_an_ambiguous_failure_of_the_server_has_every_truth() {
     }
     assert_eq!(truths["etcdserver: request timed out"], [Truth::Never, Truth::Before, Truth::Later].into());
     let deadline = "Timeout: request did not complete within requested timeout - context deadline exceeded";
-    // What was not sent to etcd within its time is not sent any more.
+    // A request that was not sent to etcd within its time is not sent any more.
     assert_eq!(truths[deadline], [Truth::Never, Truth::Before, Truth::Later].into());
     for message in ["etcdserver: leader changed", "connection reset by peer"] {
         assert_eq!(truths[message], [Truth::Before, Truth::Later].into(), "{message}");

@@ -1,4 +1,4 @@
-//! K §2.9: server-side apply, and who manages which fields.
+//! K §2.9: server-side apply, and the managers of fields.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn wants(manager: &str, data: Value) -> Patch {
     Patch::apply(manager, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}))
 }
 
-/// Of a Pod `p`.
+/// A patch of the Pod `p`, applied by `manager`.
 fn of_pod(manager: &str, rest: Value) -> Patch {
     let mut body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
     body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -36,7 +36,7 @@ fn data(map: &ConfigMap) -> BTreeMap<&str, &str> {
     map.data.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
 
-/// Who manages what: manager, operation, subresource, fields.
+/// The managers of an object: manager, operation, subresource, fields.
 fn managers<K: Object>(object: &K) -> Vec<(String, String, String, Value)> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let entries = object.meta().managed_fields.iter().flatten();
@@ -56,7 +56,7 @@ fn entry(manager: &str, operation: &str, fields: Value) -> (String, String, Stri
     (manager.to_owned(), operation.to_owned(), String::new(), fields)
 }
 
-/// A cluster in which all objects say who manages their fields.
+/// The configuration of a cluster in which all objects record the managers of their fields.
 fn tracking(seed: u64) -> ClusterConfig {
     ClusterConfig { seed, knobs: Knobs { managed_fields: true, ..Knobs::default() }, ..ClusterConfig::default() }
 }
@@ -68,12 +68,12 @@ fn k164_an_object_that_nobody_has_applied_says_nothing_of_managers() {
         client.create(config_map("a", "k", "1")).await.unwrap();
         let map = client.patch::<ConfigMap>(&key("a"), Patch::merge(json!({"data": {"l": "1"}}))).await.unwrap();
         assert_eq!(managers(&*map), []);
-        // What is there when it is applied first came from somebody.
+        // If the object exists at the first apply, it came from another writer.
         let map = apply(&client, wants("one", json!({"j": "1"}))).await.unwrap();
         let before = json!({"f:data": {".": {}, "f:k": {}, "f:l": {}}});
         let expected = [entry("one", "Apply", json!({"f:data": {"f:j": {}}})), entry("before-first-apply", "Update", before.clone())];
         assert_eq!(managers(&map), expected);
-        // From then on everybody who writes is known, by the name of the program.
+        // From then on every writer is recorded, by the name of its program.
         let map = client.patch::<ConfigMap>(&key("a"), Patch::merge(json!({"data": {"l": "2"}}))).await.unwrap();
         let expected = [
             expected[0].clone(),
@@ -98,7 +98,7 @@ fn k164_writes_take_fields_from_their_managers_and_each_subresource_is_its_own()
         let mut phase = entry("kubelet", "Update", json!({"f:status": {"f:phase": {}}}));
         phase.2 = "status".to_owned();
         assert_eq!(managers(&*running), [phase.clone(), entry("maker", "Update", spec)]);
-        // A field that another one writes is no more the maker's; the one that goes is nobody's.
+        // A field that another writer sets no longer belongs to its creator; a field that is removed belongs to none.
         let other = bed.client("other");
         let image = json!({"spec": {"containers": [{"name": "main", "image": "registry.example/app:2"}]}});
         let changed = other.patch::<Pod>(&key("p"), Patch::of(PatchKind::Strategic, image)).await.unwrap();
@@ -177,7 +177,7 @@ fn k165_lists_of_pods_are_managed_by_the_keys_of_their_items() {
         }});
         let of_two = json!({"f:metadata": {"f:annotations": {"f:x": {}}, "f:finalizers": {"v:\"example.com/a\"": {}}}});
         assert_eq!(managers(&*two), [entry("one", "Apply", expected), entry("two", "Apply", of_two)]);
-        // A set has members of several, a list that is owned as a whole has one owner.
+        // A set may have members of several managers, an atomic list has one.
         let meta = json!({"name": "p", "finalizers": ["example.com/b"]});
         let shared = client.patch::<Pod>(&key("p"), of_pod("three", json!({"metadata": meta}))).await.unwrap();
         assert_eq!(shared.metadata.finalizers, Some(vec!["example.com/a".to_owned(), "example.com/b".to_owned()]));
@@ -209,14 +209,14 @@ fn k166_an_apply_creates_sets_what_it_names_and_drops_what_it_names_no_more() {
         let client = bed.client("client");
         let (answer, events) = effects::<ConfigMap, _>(&bed, apply(&client, wants("one", json!({"k": "1", "x": "1"})))).await;
         assert_eq!((data(&answer.unwrap()), kinds(&events)), ([("k", "1"), ("x", "1")].into(), vec![WatchKind::Added]));
-        // Two managers share a value that both want.
+        // Two managers share a value that both apply.
         let (answer, events) = effects::<ConfigMap, _>(&bed, apply(&client, wants("two", json!({"k": "1", "y": "1"})))).await;
         assert_eq!((data(&answer.unwrap()).len(), kinds(&events)), (3, vec![WatchKind::Modified]));
         let map = apply(&client, wants("one", json!({"x": "1"}))).await.unwrap();
         assert_eq!(data(&map), [("k", "1"), ("x", "1"), ("y", "1")].into(), "the other one has it still");
         let map = apply(&client, wants("two", json!({"y": "1"}))).await.unwrap();
         assert_eq!(data(&map), [("x", "1"), ("y", "1")].into(), "its last manager dropped it");
-        // The same once more changes nothing, and nobody hears of it.
+        // Repeating the apply changes nothing, and causes no event.
         let again = silently::<ConfigMap, _>(&bed, apply(&client, wants("two", json!({"y": "1"})))).await.unwrap();
         assert_eq!(again, map);
         // Another manager of the same values is a change.
@@ -317,14 +317,14 @@ fn k167_a_field_of_another_manager_is_a_conflict_unless_it_is_forced() {
         let map = apply(&client, wanted().forced()).await.unwrap();
         assert_eq!(data(&map), [("k", "2"), ("l", "2")].into());
         assert_eq!(managers(&map), [entry("two", "Apply", json!({"f:data": {"f:k": {}, "f:l": {}}}))]);
-        // Whoever updates has fields, too.
+        // An update makes its client a manager of fields, too.
         client.patch::<ConfigMap>(&key("a"), Patch::merge(json!({"data": {"k": "3"}}))).await.unwrap();
         let error = apply(&client, wanted()).await.unwrap_err();
         assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"client\" using v1: .data.k");
     });
 }
 
-/// What may befall an apply on its way; each may be carried out for all that.
+/// A fault of an apply; the apply may be executed nevertheless.
 fn injected_of(seed: u64) -> InjectedFault {
     let error = FAILURES[(seed % 5) as usize];
     match seed % 4 {
@@ -335,8 +335,8 @@ fn injected_of(seed: u64) -> InjectedFault {
     }
 }
 
-/// Applies one field with the values 1 to 10, each until an answer says that it is done, and tries to take that of another one between.
-/// Gives how many answers were errors.
+/// Applies one field with the values 1 to 10, each until an answer confirms it, and in between tries to take the other manager's field.
+/// Returns the number of errors.
 async fn ten_rounds(bed: Testbed, client: SimClient, own: &'static str, other: &'static str) -> u32 {
     let mut errors = 0;
     for round in 1..=10 {

@@ -1,5 +1,5 @@
-//! K204: a server that has only so much capacity. Requests wait for one another, those of many clients in turn, and what is too much is
-//! refused without having been carried out (K113).
+//! K204: a server with limited capacity. Requests wait for one another, those of many clients in turn, and excess requests are refused
+//! without having been executed (K113).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const fn always(micros: u64) -> Delay {
     Delay::Constant(Span::micros(micros))
 }
 
-/// A server that takes 10 ms for a read, 20 ms for a write and 5 ms more for a conflict, behind a network and an etcd that take no time.
+/// A server that takes 10 ms for a read, 20 ms for a write and 5 ms more for a conflict, behind a network and an etcd without delay.
 fn slow(width: u32) -> Capacity {
     Capacity { width, read: always(10_000), write: always(20_000), conflict: always(5_000), object: Span::millis(1), ..Capacity::default() }
 }
@@ -32,7 +32,7 @@ fn cluster(capacity: Option<Capacity>) -> ClusterConfig {
     ClusterConfig { seed: 1, links: LinkDelays { healthy: none, degraded: none }, delays, capacity, ..ClusterConfig::default() }
 }
 
-/// How long each of `count` reads takes that are sent at once, each by a client of its own, in milliseconds.
+/// The duration of each of `count` reads that are sent at once, each by a different client, in milliseconds.
 fn reads_at_once(capacity: Option<Capacity>, count: usize) -> Vec<u128> {
     Testbed::run_with(cluster(capacity), 1, async |bed| {
         bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
@@ -53,7 +53,7 @@ fn k204_requests_wait_for_the_processors_of_their_server() {
     assert_eq!(reads_at_once(None, 4), [0; 4], "without a capacity nobody waits");
 }
 
-/// The same, where processors share their time.
+/// Like `slow`, with processors that share their time.
 fn shared(width: u32) -> Capacity {
     Capacity { discipline: Discipline::ProcessorSharing, ..slow(width) }
 }
@@ -76,7 +76,7 @@ fn clients_on_the_machine_of_the_server_take_answers_in_with_its_processors() {
     assert_eq!(reads_at_once(Some(Capacity { client: always(5_000), ..slow(1) }), 2), [25, 30], "in turn: read, read, client, client");
 }
 
-/// A read and a write, in milliseconds, where both are stretched to 40 and 100 ms.
+/// The durations of a read and a write, in milliseconds, if they are stretched to 40 and 100 ms.
 fn stretched(capacity: Option<Capacity>, count: usize) -> Vec<(u128, u128)> {
     let plain = cluster(capacity);
     let delays = ServerDelays { read_at_least: Span::millis(40), write_at_least: Span::millis(100), ..plain.delays };
@@ -98,8 +98,8 @@ fn stretched(capacity: Option<Capacity>, count: usize) -> Vec<(u128, u128)> {
 fn a_stretched_round_trip_holds_the_network_and_the_work_and_grows_only_with_what_does_not_fit() {
     assert_eq!(stretched(None, 2), [(100, 40); 2]);
     assert_eq!(stretched(Some(slow(1)), 1), [(100, 40)], "work fits into what is left after half of it");
-    // Four writes of 20 ms, one after the other, from 51 ms on, and a millisecond back. The reads of 10 ms come 21 ms after that: the first
-    // two wait until the last write is done.
+    // Four writes of 20 ms, one after the other, starting at 51 ms, and a millisecond back. The reads of 10 ms arrive 21 ms after that: the
+    // first two wait until the last write is done.
     assert_eq!(stretched(Some(slow(1)), 4), [(100, 42), (100, 52), (112, 50), (132, 40)]);
 }
 
@@ -191,7 +191,7 @@ fn k204_whoever_waits_for_a_seat_for_15_seconds_is_refused_and_nothing_of_it_is_
     });
 }
 
-/// Both the request that is carried out and the one that waits for its seat are given up: neither is in the way of what comes next.
+/// Both the request that is being executed and the one that waits for its seat are cancelled: neither delays the next one.
 #[test]
 fn k204_who_hangs_up_leaves_its_seat_and_the_line_before_it() {
     let capacity = Capacity { seats: 1, queue: 1, ..slow(1) };
@@ -216,7 +216,7 @@ fn k204_who_hangs_up_leaves_its_seat_and_the_line_before_it() {
         let other = async {
             bed.rt.sleep(Duration::from_secs(2)).await;
             hung_up(waits.clone(), 1).await;
-            // The line is free for the next request of this client, which is served once the seat is.
+            // The queue is free for the next request of this client, which is served once the seat is free.
             waits.get::<ConfigMap>(&key("a")).await.map(drop).unwrap();
             assert_eq!(bed.rt.now().since(began).as_millis(), 5_010);
         };

@@ -1,5 +1,5 @@
-//! ConfigMaps are kept in one type and used in two: with the pool's document as a value, and with nothing but texts.
-//! Whoever uses the one must not notice that others use the other.
+//! ConfigMaps are stored as one type and used as two: with the pool's document as a value, and with plain texts only. Users of one form
+//! must not be affected by users of the other.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn a_text_that_is_no_document_is_carried_verbatim() {
         let created = client.create(plain(broken)).await.unwrap();
         let read = client.get::<PoolConfigMap>(&pool_key()).await.unwrap();
         read.document().unwrap().parse().unwrap_err();
-        // Somebody who knows the type passes on what he cannot read.
+        // A client that knows the type passes on what it cannot parse.
         let relabelled = changed(&*read, |map| map.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into()));
         let updated = client.update(relabelled).await.unwrap();
         assert!(rv(&*updated) > rv(&*created));

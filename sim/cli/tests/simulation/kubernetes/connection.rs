@@ -1,4 +1,4 @@
-//! K §3.1 and K §4.4: one connection, TCP under it, and what a cut does to what is on it.
+//! K §3.1 and K §4.4: one connection, TCP below it, and the effect of a cut on its requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use sim_config::draw::{Concern, Draw};
 use super::expect::*;
 use super::support::after;
 
-/// TCP sends again 0.2, 0.6, 1.4, ... s after the first time.
+/// The time at which TCP retransmits: 0.2, 0.6, 1.4, ... s after the first transmission.
 fn sent_again(first: Duration, cut: Duration) -> Duration {
     (1..).map(|n| first * ((1 << n) - 1)).find(|at| *at >= cut).unwrap()
 }
 
-/// Cuts a client off for so long.
+/// Cuts a client off for this long.
 pub(super) async fn cut(bed: &Testbed, client: &SimClient, lasts: Duration) {
     let process = || Side::Only(vec![client.process()]);
     cut_from(bed, process(), lasts);
     cut_between(bed, Side::Any, process(), lasts);
 }
 
-/// Stops for so long what is sent from one side.
+/// Stops the messages from one side for this long.
 pub(super) fn cut_from(bed: &Testbed, from: Side, lasts: Duration) {
     cut_between(bed, from, Side::Any, lasts);
 }
@@ -96,7 +96,7 @@ fn k159_a_request_given_up_in_a_cut_may_be_carried_out_after_it_and_never_before
                 match case {
                     "host down" => drop(bed.cluster.crash(client.process())),
                     "server down" => bed.cluster.crash_server(0),
-                    // It takes longer than the news that nobody waits.
+                    // The request takes longer than the notice that its caller has given up.
                     "busy server" => bed.cluster.set_server_degraded(0, true),
                     _ => {}
                 }
@@ -157,7 +157,7 @@ fn k160_a_connection_that_is_found_dead_ends_all_that_is_on_it_45_seconds_after_
     }
 }
 
-/// After a GOAWAY the requests of the connection before wait for its server, which is cut off for good meanwhile.
+/// After a GOAWAY the requests on the old connection wait for its server, which is cut off permanently meanwhile.
 #[test]
 fn k160_what_is_left_on_the_connection_before_ends_when_that_one_is_found_dead() {
     for seed in SEEDS {
@@ -214,7 +214,7 @@ fn k160_who_finds_the_server_down_is_refused_and_what_was_on_its_way_is_in_doubt
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
             let client = bed.client_on("client", 0);
-            // The answer is stopped, so that the crash is not what the caller hears of.
+            // The answer is stopped, so that the caller does not learn of the crash.
             let from = Side::Only(vec![bed.cluster.server_process(0)]);
             bed.cluster.network(|net| net.add(Rule { from, to: Side::Any, effect: Effect::Cut }));
             let before = {
@@ -260,7 +260,7 @@ fn k161_a_connection_is_there_when_its_first_packet_is_sent_again_after_the_cut_
             assert!(took >= expected && took < expected + secs(1), "{took:?}");
         });
     }
-    // What a new connection costs beside one that is there.
+    // The cost of a new connection compared with an existing one.
     let mut sums = [Duration::ZERO; 2];
     for seed in 0..300 {
         for (sum, new) in sums.iter_mut().zip([false, true]) {

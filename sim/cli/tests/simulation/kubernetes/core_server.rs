@@ -1,5 +1,5 @@
-//! The API server in memory that `core`'s tests use ([`kube_machinery::testing::Objects`]), beside the simulated one: whatever one client
-//! asks, both answer alike. What they do not have in common is left out: what time it is, and what their uids and versions are called.
+//! The API server in memory that `core`'s tests use ([`kube_machinery::testing::Objects`]), compared with the simulated one: both give the
+//! same answers to one client. Differences that are expected are left out: the time, and the names of uids and versions.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ use api_server::World;
 #[allow(dead_code, reason = "its scripts, caches and clock are for others")]
 mod api_server;
 
-/// One of the servers, with all that it called something.
+/// One of the servers, with all uids and versions that it gave out.
 struct Side<C> {
     asker: Asker<C>,
     uids: Vec<String>,
     versions: Vec<String>,
 }
 
-/// What stands for a name: when it was first heard.
+/// The number of a name: the order in which names first appeared.
 fn number(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
@@ -46,7 +46,7 @@ impl<C: Client> Side<C> {
     fn object<K: Object>(&mut self, object: &K) -> Value {
         let mut value = serde_json::to_value(object).unwrap();
         let meta = value["metadata"].as_object_mut().unwrap();
-        // What time it is differs. That times are whole seconds, and how long after its delete an object ends, does not.
+        // The time differs. Both servers use whole seconds, and the same interval from a delete to the end of the object.
         let (created, grace) = (object.meta().creation_timestamp.as_ref(), object.meta().deletion_grace_period_seconds);
         if let Some(created) = created {
             meta.insert("creationTimestamp".to_owned(), json!({"whole": created.0.subsec_nanosecond() == 0}));
@@ -60,7 +60,7 @@ impl<C: Client> Side<C> {
         value
     }
 
-    /// A text in which uids and versions may stand.
+    /// Replaces uids and versions in a text by numbers.
     fn text(&self, text: &str) -> String {
         let uids = self.uids.iter().enumerate();
         let text = uids.fold(text.to_owned(), |text, (number, uid)| text.replace(uid, &format!("<uid {number}>")));
@@ -96,7 +96,7 @@ impl<C: Client> Side<C> {
         }
     }
 
-    /// What a watch of this type has to tell.
+    /// The events of a watch on this type.
     async fn heard<K: Object>(&mut self, bed: &Testbed, options: WatchOptions) -> Vec<Value> {
         let mut stream = self.asker.client.watch::<K>(None, options).await.unwrap();
         let mut heard = Vec::new();
@@ -111,7 +111,7 @@ impl<C: Client> Side<C> {
         heard
     }
 
-    /// What watches of all types have to tell.
+    /// The events of watches on all types.
     async fn all_heard(&mut self, bed: &Testbed, options: impl Fn() -> WatchOptions) -> Vec<Value> {
         let heard = [
             self.heard::<ConfigMap>(bed, options()).await,
@@ -123,7 +123,7 @@ impl<C: Client> Side<C> {
         heard.concat()
     }
 
-    /// The objects of a type as they were at the version with this number.
+    /// The objects of a type at the version with this number.
     async fn listed<K: Object>(&mut self, version: usize) -> Value {
         let (resource_version, resource_version_match) = (Some(self.versions[version].clone()), Some(VersionMatch::Exact));
         let options = ListOptions { resource_version, resource_version_match, ..ListOptions::default() };
@@ -131,7 +131,7 @@ impl<C: Client> Side<C> {
         json!(list.items.iter().map(|item| self.object(&**item)).collect::<Vec<_>>())
     }
 
-    /// What there was at some of the versions that were heard of.
+    /// The objects at some of the observed versions.
     async fn pasts(&mut self) -> Vec<Value> {
         let count = self.versions.len();
         let mut pasts = Vec::new();
@@ -144,7 +144,7 @@ impl<C: Client> Side<C> {
     }
 }
 
-/// Asks both servers for the same, and returns what they answered.
+/// Sends the same requests to both servers, and returns their answers.
 fn played(clients: &[Vec<(Op, u64)>]) -> Vec<Value> {
     Testbed::run(1, async |bed| {
         let world = World::default();
@@ -176,7 +176,7 @@ proptest! {
     }
 }
 
-/// How often each kind of answer was given: the property is about something.
+/// Counts each kind of answer, to show that the property is not vacuous.
 #[test]
 fn the_api_servers_are_asked_for_every_error() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -201,7 +201,7 @@ fn the_api_servers_are_asked_for_every_error() {
         "Invalid metadata.resourceVersion",
         "Invalid metadata.uid",
         "Invalid metadata.finalizers",
-        // Without a reason: a create that names a version.
+        // An error without a reason: a create that names a version.
         "refused",
     ];
     assert!(expected.iter().all(|kind| told.get(*kind).is_some_and(|times| *times >= 5)), "{told:#?}");

@@ -37,7 +37,7 @@ fn k060_a_create_of_an_existing_name_is_a_silent_already_exists() {
         let dry = Call::Create { namespace: Some("default".into()), body: Arc::new(config_map("a", "v", "2")), dry: Dry::Run };
         let reply = silently::<ConfigMap, _>(&bed, client.send(dry.into())).await;
         assert_eq!(refused(reply), already_exists("configmaps", "a"));
-        // Another namespace is another key.
+        // An object in another namespace has another key.
         let elsewhere: ConfigMap = from_json(json!({"metadata": {"name": "a", "namespace": "other"}}));
         client.create(elsewhere).await.unwrap();
     });
@@ -58,7 +58,7 @@ fn k061_a_create_over_a_terminating_object_says_that_it_is_being_deleted() {
         let error = silently::<Pod, _>(&bed, client.create(pod("web-0", "n2"))).await.unwrap_err();
         assert_eq!(error.to_string(), "object is being deleted: pods \"web-0\" already exists");
         assert!(error.is_already_exists());
-        // Once it is gone the name is free.
+        // Once the object is gone the name is free.
         client.delete::<Pod>(&key("web-0"), grace(0)).await.unwrap();
         client.create(pod("web-0", "n2")).await.unwrap();
     });
@@ -71,11 +71,11 @@ fn k062_a_create_with_a_resource_version_fails_without_a_reason() {
         let client = bed.client("writer");
         let map = client.create(config_map("a", "v", "1")).await.unwrap();
         let pool = client.create(pool("p")).await.unwrap();
-        // The name is taken as well: the version is looked at first.
+        // The name is taken as well: the version is checked first.
         assert_eq!(refused(silently::<ConfigMap, _>(&bed, client.create::<ConfigMap>(map.clone())).await), expected);
         client.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await.unwrap();
         client.delete::<SpiderIPPool>(&ObjectKey::cluster("p"), DeleteOptions::default()).await.unwrap();
-        // The usual way there: to create again what was fetched before.
+        // The usual way to get there: an object that was read before is created again.
         assert_eq!(refused(silently::<ConfigMap, _>(&bed, client.create::<ConfigMap>(map.clone())).await), expected);
         assert_eq!(refused(silently::<SpiderIPPool, _>(&bed, client.create::<SpiderIPPool>(pool)).await), expected);
         assert!(!exists::<ConfigMap>(&client, &key("a")).await);
@@ -133,7 +133,7 @@ fn k064_a_generated_name_is_the_cut_prefix_and_five_characters_of_the_alphabet()
                 assert_eq!(client.get::<Pod>(&key(&name)).await.unwrap(), created);
                 drawn.extend(suffix.chars());
             }
-            // A name that is given is taken, whatever generateName says.
+            // A name that is given is used, whatever generateName says.
             let body: Pod = from_json(json!({"metadata": {"name": "web-0", "generateName": "web-", "namespace": "default"},
                                               "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]}}));
             assert_eq!(client.create(body).await.unwrap().metadata.name.as_deref(), Some("web-0"));
@@ -149,7 +149,7 @@ fn k064_a_generated_name_is_the_cut_prefix_and_five_characters_of_the_alphabet()
 
 #[test]
 fn k065_a_generated_name_that_is_taken_is_tried_again_up_to_eight_times() {
-    // The same run again and again, with the names that it generated before taken.
+    // The same run is repeated, with the names that it generated before taken.
     let generate = |taken: &[String], retries: bool| {
         let knobs = Knobs { generate_name_retries: retries, ..Knobs::default() };
         Testbed::run_with(ClusterConfig { seed: 3, knobs, ..ClusterConfig::default() }, 2, async |bed| {
@@ -199,7 +199,7 @@ fn k066_a_create_needs_a_namespace_that_is_there_to_stay() {
         assert_eq!(body, status(403, "Forbidden", message, details));
         let late: Lease = from_json(json!({"metadata": {"name": "late", "namespace": "other"}}));
         assert_eq!(refused(silently::<Lease, _>(&bed, client.update(late)).await)["reason"], "Forbidden");
-        // What is there can be changed and deleted.
+        // Existing objects can be changed and deleted.
         client.update(labelled(&*old, "a", "b")).await.unwrap();
         client.delete::<ConfigMap>(&ObjectKey::of(&*old), DeleteOptions::default()).await.unwrap();
     });
@@ -333,7 +333,7 @@ fn k068_a_create_whose_reply_was_lost_is_found_by_its_retry() {
 
 #[test]
 fn k205_an_object_is_too_large_for_the_request_before_it_is_too_large_for_etcd() {
-    // 3 MiB of body are 413, 1.5 MiB of object are etcd's own 500; a ConfigMap meets its own limit before.
+    // 3 MiB of body give 413, 1.5 MiB of object give etcd's own 500; a ConfigMap reaches its own limit first.
     Testbed::run(1, async |bed| {
         let client = bed.client("creator");
         let of_size = |bytes: usize| changed(&pool("p"), |pool| pool.spec.ips = Some(vec!["x".repeat(bytes)]));
@@ -356,7 +356,7 @@ fn k205_an_object_is_too_large_for_the_request_before_it_is_too_large_for_etcd()
 
 #[test]
 fn k205_a_text_of_a_custom_resource_counts_with_its_escapes() {
-    // What is stored is JSON: quotes and backslashes take two bytes, `<`, `>` and `&` six.
+    // The stored form is JSON: quotes and backslashes take two bytes, `<`, `>` and `&` six.
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
         for (number, (text, count, fits)) in [
@@ -381,7 +381,7 @@ fn k205_a_text_of_a_custom_resource_counts_with_its_escapes() {
     });
 }
 
-/// The records of pods of a Deployment, on the addresses from 10.0.0.1 on. Upstream's have no NIC.
+/// The records of pods of a Deployment, on the addresses from 10.0.0.1 on. Upstream's records have no NIC.
 fn records(count: u32, nic: Option<&str>) -> PoolIPAllocations {
     let record = |number: u32| PoolIPAllocation {
         interface: nic.map(str::to_owned),
@@ -395,12 +395,12 @@ fn records(count: u32, nic: Option<&str>) -> PoolIPAllocations {
 
 #[test]
 fn k205_a_pool_takes_14388_records_within_a_percent_and_not_15837_as_their_escapes_count() {
-    /// What etcd takes at most, 1.5 MiB of stored JSON (K205).
+    /// The maximum size of an object in etcd, 1.5 MiB of stored JSON (K205).
     const MAX: usize = 3 << 19;
     let too_large = || status(500, "", "etcdserver: request is too large", json!(null));
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
-        // Upstream's records, and those of the hardened form, which name the NIC as well.
+        // Upstream's records, and those of the hardened form, which also name the NIC.
         for (name, nic, expected, quotes) in [("upstream", None, 14_388, 10), ("hardened", Some("eth0"), 11_884, 14)] {
             let made = client.create(pool(name)).await.unwrap();
             let with = |count| changed(&*made, |pool| pool.status.get_or_insert_default().allocated_ips = records(count, nic).into());

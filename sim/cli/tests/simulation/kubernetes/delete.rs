@@ -103,7 +103,7 @@ fn k095_a_delete_without_finalizers_is_one_revision_and_one_event() {
         let checked = DeleteOptions { dry: Dry::Run, ..DeleteOptions::default() };
         assert_eq!(silently::<K, _>(bed, delete_reply::<K>(&client, &object_key, checked)).await, Err(uid(&*created)));
         let before = bed.revision();
-        // Grace means nothing for these types.
+        // Grace has no effect on these types.
         let (reply, events) = effects::<K, _>(bed, delete_reply::<K>(&client, &object_key, grace(30))).await;
         assert_eq!(reply, Err(uid(&*created)), "the answer is a Status with the UID");
         let [(WatchKind::Deleted, gone)] = events.as_slice() else { panic!("{events:?}") };
@@ -200,13 +200,13 @@ fn k098_a_second_delete_counts_only_if_it_asks_for_less() {
         assert_eq!(kinds(&events), [WatchKind::Modified]);
         assert_eq!((grace_of(&*sooner), deadline(&*sooner)), (Some(60), deadline(&*marked) - SignedDuration::from_secs(40)));
         assert_eq!(sooner.metadata.generation, marked.metadata.generation, "only the beginning of a deletion counts");
-        // It does not lie in the past: the pod has a last second.
+        // The deadline is not in the past: the pod has one last second.
         bed.wait(secs(30)).await;
         let before = wall(&bed);
         let last = delete_reply::<Pod>(&client, &key("a"), grace(5)).await.unwrap();
         assert!(deadline(&*last) >= before - SignedDuration::from_secs(1) && deadline(&*last) <= wall(&bed), "{before} {last:?}");
         assert_eq!(grace_of(&*last), Some(1));
-        // A phase that would have made the first delete immediate means nothing now.
+        // A phase that would have made the first delete immediate has no effect now.
         client.update_status(in_phase(&last, "Succeeded")).await.unwrap();
         let reply = silently::<Pod, _>(&bed, delete_reply::<Pod>(&client, &key("a"), DeleteOptions::default())).await;
         assert_eq!(grace_of(&*reply.unwrap()), Some(1));
@@ -216,7 +216,7 @@ fn k098_a_second_delete_counts_only_if_it_asks_for_less() {
     });
 }
 
-/// Deletes a pod, which must go in two phases.
+/// Deletes a pod, which must be deleted in two phases.
 async fn goes_in_two_phases(bed: &Testbed, client: &SimClient, name: &str, options: DeleteOptions) {
     let created = client.get::<Pod>(&key(name)).await.unwrap();
     let before = bed.revision();
@@ -300,7 +300,7 @@ fn k101_a_pod_with_finalizers_outlives_a_delete_without_grace() {
             assert_eq!(kinds(&events), [WatchKind::Deleted]);
             assert!(!exists::<Pod>(&client, &key("a")).await);
         }
-        // The grace of a scheduled pod ends first, then the finalizer goes: the same end.
+        // The grace of a scheduled pod ends first, then the finalizer is removed: the result is the same.
         let body = changed(&pod("a", "n1"), |pod| pod.metadata.finalizers = Some(vec!["example.com/f".to_owned()]));
         client.create(body).await.unwrap();
         delete_reply::<Pod>(&client, &key("a"), DeleteOptions::default()).await.unwrap();
@@ -313,7 +313,7 @@ fn k101_a_pod_with_finalizers_outlives_a_delete_without_grace() {
 #[test]
 fn k102_a_crash_between_the_phases_leaves_a_pod_that_a_later_delete_removes() {
     for seed in SEEDS {
-        // With a webhook the delete is carried out by a task of the server instead of at once.
+        // With a webhook, a task of the server executes the delete, instead of immediate execution.
         let hooked = seed % 2 == 0;
         Testbed::run(seed, async |bed| {
             let (client, other) = (bed.client_on("remover", 0), bed.client_on("other", 1));
@@ -333,7 +333,7 @@ fn k102_a_crash_between_the_phases_leaves_a_pod_that_a_later_delete_removes() {
             assert_eq!((grace_of(&*left), rv(&*left)), (Some(0), before + 1));
             bed.cluster.restart_server(0, secs(1));
             bed.wait(secs(5)).await;
-            // Whatever is asked for now: there is no grace left.
+            // Whatever is requested now: there is no grace left.
             let options = if seed % 3 == 0 { grace(30) } else { DeleteOptions::default() };
             let (reply, events) = effects::<Pod, _>(&bed, delete_reply::<Pod>(&other, &key("a"), options)).await;
             assert_eq!(reply, Err(uid(&*left)));
@@ -349,7 +349,7 @@ fn k103_a_delete_without_preconditions_never_conflicts() {
     let mut repeated = false;
     for seed in 1..25 {
         let (gone, calls) = Testbed::run(seed, async |bed| {
-            // The webhook takes a moment, so that updates come between the read and the removal.
+            // The webhook takes a moment, so that updates occur between the read and the removal.
             let hooked = hook::<ConfigMap, _>(&bed, "slow.example.com", false, FailurePolicy::Fail, |_, review| async move {
                 drop(review);
                 Ok(None)

@@ -1,4 +1,4 @@
-//! K §10.8: the errors of an API server, and that a refused write does nothing.
+//! K §10.8: the errors of an API server; a refused write has no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::expect::*;
 
-/// One error of every kind that an API server gives.
+/// One error of every kind that an API server returns.
 async fn every_error(bed: &Testbed) -> Vec<ApiError> {
     let client = bed.client("client");
     let map = client.create(config_map("a", "v", "1")).await.unwrap();
@@ -75,7 +75,7 @@ fn k109_every_error_body_is_a_status_that_agrees_with_its_http_code() {
         for error in every_error(&bed).await {
             match &error {
                 ApiError::Status(status) => {
-                    // The continue token of an expired list is the one thing that metadata may hold.
+                    // The continue token of an expired list is the only thing that metadata may hold.
                     if status.continue_token.is_none() {
                         body_of(&error);
                     }
@@ -174,7 +174,7 @@ fn k111_etcds_errors_have_no_reason_and_the_two_timeouts_their_own_codes() {
         assert_eq!(refused(client.patch::<Pool>(&name, Patch::merge(json!({}))).await), expected("update"));
         assert_eq!(refused(client.delete::<Pool>(&name, DeleteOptions::default()).await), expected("delete"));
         calm(&bed);
-        // Etcd itself, not a fault of single requests.
+        // An outage of etcd itself, not a fault of single requests.
         bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
         let body = refused(client.get::<ConfigMap>(&key("a")).await);
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
@@ -202,7 +202,7 @@ fn k112_the_two_kinds_of_409_differ_in_their_reason_only() {
 fn k113_a_refused_write_never_has_an_effect() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
-            // Several writers at once, most of whose writes are refused; the successful ones are counted.
+            // Several concurrent writers, most of whose writes are refused; the successful ones are counted.
             let admin = bed.client("admin");
             let map = admin.create(config_map("a", "v", "1")).await.unwrap();
             admin.create(pod("a", "n1")).await.unwrap();
@@ -248,7 +248,7 @@ fn k113_a_refused_write_never_has_an_effect() {
             assert_eq!(codes.keys().copied().collect::<Vec<_>>(), [403, 404, 409, 422, 429], "{codes:?}");
         });
     }
-    /// 429 for one request of three.
+    /// Makes one request of three fail with 429.
     fn trouble_sometimes(bed: &Testbed, client: &SimClient) {
         bed.cluster.add_api_fault(kube_sim::cluster::server::ApiFault {
             fault: 0,
@@ -284,7 +284,7 @@ fn k118_without_permission_a_missing_object_is_403() {
             assert_eq!(refused(denied.get_cached::<ConfigMap>(&key(name), "0").await), expected("get", name));
             assert_eq!(refused(silently::<ConfigMap, _>(&bed, denied.update(body.clone())).await), expected("update", name));
             assert_eq!(refused(silently::<ConfigMap, _>(&bed, denied.create(body)).await), expected("create", ""));
-            // Even what is malformed, or meets an overfull name.
+            // Even malformed requests, and those that hit an overfull name.
             let object_key = key(name);
             let patch = denied.patch::<ConfigMap>(&object_key, Patch::merge(json!("nonsense")));
             assert_eq!(refused(silently::<ConfigMap, _>(&bed, patch).await), expected("patch", name));
@@ -300,14 +300,14 @@ fn k118_without_permission_a_missing_object_is_403() {
              \"spiderpool.spidernet.io\" at the cluster scope"
         );
         assert_eq!(body, status(403, "Forbidden", &message, about(POOLS, "p")));
-        // Overload comes before permission, permission before etcd.
+        // Overload is checked before permission, and permission before etcd.
         trouble(&bed, &denied, &[], InjectedFault::TooManyRequests { retry_after: 1 });
         assert_eq!(denied.get::<ConfigMap>(&key("there")).await.unwrap_err().code(), Some(429));
         calm(&bed);
         trouble(&bed, &denied, &[], InjectedFault::FailBeforeCommit);
         assert_eq!(denied.get::<ConfigMap>(&key("there")).await.unwrap_err().code(), Some(403));
         calm(&bed);
-        // Nobody else is touched, and no other type.
+        // No other client and no other type is affected.
         allowed.get::<ConfigMap>(&key("there")).await.unwrap();
         denied.create(pod("a", "")).await.unwrap();
         bed.cluster.permit(Some(1));

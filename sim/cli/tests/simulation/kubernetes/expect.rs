@@ -1,4 +1,4 @@
-//! What the tests of writes share: error bodies compared as a whole, and what a request leaves behind for watchers.
+//! Helpers for tests of writes: complete error bodies, and the events that a request causes.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -23,10 +23,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// Runs whose timing differs.
+/// The seeds of runs whose timing differs.
 pub(crate) const SEEDS: std::ops::Range<u64> = 1..9;
 
-/// Every error that a write can end with although it was, or will be, carried out.
+/// Every error that a write can end with although it was, or will be, executed.
 pub(crate) const FAILURES: [Failure; 5] =
     [Failure::EtcdTimeout, Failure::LeaderChanged, Failure::Timeout, Failure::ServerTimeout, Failure::Reset];
 
@@ -49,7 +49,7 @@ pub(crate) fn lease(name: &str, holder: &str) -> Lease {
     from_json(json!({"metadata": {"name": name, "namespace": "default"}, "spec": {"holderIdentity": holder}}))
 }
 
-/// A ConfigMap that finalizers keep when it is deleted.
+/// A ConfigMap with finalizers, which keep it when it is deleted.
 pub(crate) fn held_map(name: &str, finalizers: &[&str]) -> ConfigMap {
     from_json(json!({"metadata": {"name": name, "namespace": "default", "finalizers": finalizers}, "data": {"v": "1"}}))
 }
@@ -96,19 +96,19 @@ pub(crate) fn entry(map: &ConfigMap, field: &str) -> String {
     map.data.as_ref().and_then(|data| data.get(field)).cloned().unwrap_or_default()
 }
 
-/// A delete that goes ahead only for one incarnation.
+/// The options of a delete for one UID only.
 pub(crate) fn if_uid(uid: &str) -> DeleteOptions {
     DeleteOptions { preconditions: Preconditions { uid: Some(uid.to_owned()), resource_version: None }, ..DeleteOptions::default() }
 }
 
 // ----------------------------------------------------------------------------------------------------------- errors
 
-/// The body of an error, as JSON. Checks on the way what holds for every error body (K109, K110).
+/// The body of an error, as JSON. Also checks the properties of every error body (K109, K110).
 pub(crate) fn refused<T: Debug>(result: Result<T, ApiError>) -> Value {
     body_of(&result.expect_err("the request should have been refused"))
 }
 
-/// The same for an error at hand.
+/// The body of a given error.
 pub(crate) fn body_of(error: &ApiError) -> Value {
     let status = error.status().unwrap_or_else(|| panic!("{error:?} has no body"));
     let body = serde_json::to_value(status.to_wire()).unwrap();
@@ -179,7 +179,7 @@ pub(crate) const LEASES: &str = "leases.coordination.k8s.io";
 
 // ---------------------------------------------------------------------------------------------------------- effects
 
-/// An open watch on all objects of a type, from the store's present state on.
+/// An open watch on all objects of a type, from the store's current state on.
 pub(crate) struct Watched<K: Object> {
     bed: Testbed,
     stream: <SimClient as Client>::Watch<K>,
@@ -192,7 +192,7 @@ impl<K: Object> Watched<K> {
         Self { bed: bed.clone(), stream: client.watch(None, options).await.unwrap() }
     }
 
-    /// What arrived, and arrives within the next seconds.
+    /// The events that have arrived, or arrive within the next seconds.
     pub(crate) async fn events(&mut self) -> Vec<(WatchKind, Arc<K>)> {
         let mut events = Vec::new();
         // Longer than the lag of cache and stream together.
@@ -221,7 +221,7 @@ pub(crate) async fn within<T>(bed: &Testbed, limit: Duration, future: impl Futur
     .await
 }
 
-/// The outcome of `request` and the events of type `K` that came of it.
+/// The outcome of `request` and the events of type `K` that it caused.
 pub(crate) async fn effects<K: Object, T>(bed: &Testbed, request: impl Future<Output = T>) -> (T, Vec<(WatchKind, Arc<K>)>) {
     let mut watched = Watched::<K>::open(bed).await;
     let outcome = request.await;
@@ -237,7 +237,7 @@ pub(crate) async fn silently<K: Object, T>(bed: &Testbed, request: impl Future<O
     outcome
 }
 
-/// What events were, without their objects.
+/// The kinds of events, without their objects.
 pub(crate) fn kinds<K>(events: &[(WatchKind, Arc<K>)]) -> Vec<WatchKind> {
     events.iter().map(|(what, _)| *what).collect()
 }
@@ -266,12 +266,12 @@ pub(crate) fn start<T: Send + 'static>(
     receiver
 }
 
-/// A PUT of `/status`, also where the type has none.
+/// A PUT of `/status`, also for a type that has none.
 pub(crate) async fn put_status<K: Object>(client: &SimClient, body: K) -> Result<Arc<K>, ApiError> {
     client.update_status(body).await
 }
 
-/// A delete: `Err` = the UID of what is gone. A pod that is gone is answered with, anything else is told by a Status (K095).
+/// A delete: `Err` = the UID of the deleted object. The answer for a deleted pod is the pod, for anything else a Status (K095).
 pub(crate) async fn delete_reply<K: Object>(client: &SimClient, key: &ObjectKey, options: DeleteOptions) -> Result<Arc<K>, String> {
     let reply = client.send(Call::<K>::Delete { key: key.clone(), options }.into()).await.unwrap();
     let (told, uid) = match &reply {
@@ -285,12 +285,12 @@ pub(crate) async fn delete_reply<K: Object>(client: &SimClient, key: &ObjectKey,
     })
 }
 
-/// A PUT or a PUT of `/status` that is only checked.
+/// A dry-run PUT, of an object or of its `/status`.
 pub(crate) async fn dry_update<K: Object>(client: &SimClient, body: K, subresource: Option<Subresource>) -> Result<Reply<K>, ApiError> {
     client.send(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource, dry: Dry::Run }.into()).await
 }
 
-/// Requests of `client` meet `injected` until [`calm`].
+/// Makes requests of `client` meet `injected` until [`calm`].
 pub(crate) fn trouble(bed: &Testbed, client: &SimClient, verbs: &[Verb], injected: InjectedFault) {
     bed.cluster.add_api_fault(ApiFault {
         fault: 0,
@@ -303,23 +303,23 @@ pub(crate) fn trouble(bed: &Testbed, client: &SimClient, verbs: &[Verb], injecte
     });
 }
 
-/// No request meets an injected fault any more.
+/// Ends all injected faults.
 pub(crate) fn calm(bed: &Testbed) {
     bed.cluster.remove_api_faults(0);
 }
 
 // --------------------------------------------------------------------------------------------------------- webhooks
 
-/// A registered webhook as its test sees it.
+/// A registered webhook, for its test.
 pub(crate) struct Hooked {
     /// The process that serves it.
     pub(crate) process: ProcessId,
-    /// What it was asked, in order.
+    /// The reviews that it received, in order.
     pub(crate) asked: Arc<Mutex<Vec<Review>>>,
 }
 
 impl Hooked {
-    /// How often it was called.
+    /// The number of its calls.
     pub(crate) fn calls(&self) -> usize {
         self.asked.lock().len()
     }
@@ -336,7 +336,7 @@ pub(crate) fn hook<K: Object, F: Future<Output = Verdict> + Send + 'static>(
     hook_with::<K, F>(bed, name, mutating, failure_policy, |webhook| webhook, answer)
 }
 
-/// The same with a registration that `register` changes.
+/// Like `hook`, with a registration that `register` changes.
 pub(crate) fn hook_with<K: Object, F: Future<Output = Verdict> + Send + 'static>(
     bed: &Testbed,
     name: &str,
@@ -366,7 +366,7 @@ pub(crate) fn hook_with<K: Object, F: Future<Output = Verdict> + Send + 'static>
     Hooked { process, asked }
 }
 
-/// The object of a review as a type of choice.
+/// The object of a review, as the given type.
 pub(crate) fn object_of<K: Object>(review: &Review) -> K {
     kube_sim::testbed::from_json(review.object.as_ref().expect("the review has an object").to_value())
 }

@@ -120,7 +120,7 @@ fn k020_a_server_takes_nothing_from_the_moment_it_is_frozen_stopped_or_cut_off()
             }
             writer.create(config_map("a", "v", "0")).await.unwrap();
             bed.wait(secs(10)).await;
-            // The change is on its way to the cache when that stands still.
+            // The change is on its way to the cache when the cache is frozen.
             writer.update(config_map("a", "v", "1")).await.unwrap();
             bed.wait(millis(50 * seed)).await;
             let process = bed.cluster.server_process(1);
@@ -133,7 +133,7 @@ fn k020_a_server_takes_nothing_from_the_moment_it_is_frozen_stopped_or_cut_off()
             stop(true);
             bed.wait(secs(30)).await;
             if seed % 3 == 2 {
-                // A stopped server answers when it goes on, from what it has then.
+                // A stopped server answers when it continues, with its state at that time.
                 stop(false);
             }
             assert_eq!(value(&reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), 0);
@@ -233,7 +233,7 @@ fn k022_a_frozen_cache_cannot_know_that_a_later_revision_changed_nothing() {
         let map = writer.create(config_map("a", "v", "0")).await.unwrap();
         bed.wait(secs(5)).await;
         let other = writer.create(pod("p", "n1")).await.unwrap();
-        // A cache that is connected to etcd learns of its progress.
+        // A cache that is connected to etcd is notified of its progress.
         assert_eq!(reader.get_cached::<ConfigMap>(&key("a"), &rv(&*other).to_string()).await.unwrap(), map);
         for stuck in 0..2 {
             if stuck == 0 {

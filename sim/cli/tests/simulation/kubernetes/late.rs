@@ -1,4 +1,4 @@
-//! K108, K114: writes that take effect after their caller has given them up.
+//! K108, K114: writes that take effect after their caller has given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use serde_json::json;
 
 use super::expect::*;
 
-/// The writes whose outcome depends on what they find.
+/// The writes whose outcome depends on the state of the object.
 const VERBS: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
 
-/// What happens to the object before a late write takes effect.
+/// The change of the object before a late write takes effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meanwhile {
     Nothing,
@@ -51,7 +51,7 @@ async fn value(client: &SimClient) -> Option<String> {
     }
 }
 
-/// What the late write makes of the object if it takes effect.
+/// The value of the object after the late write, if it takes effect.
 fn effect(verb: Verb) -> Option<String> {
     (verb != Verb::Delete).then(|| "late".to_owned())
 }
@@ -108,7 +108,7 @@ fn k114_of_a_deletion_without_grace_only_the_first_phase_commits_after_the_error
         calm(&bed);
         bed.wait(secs(5)).await;
         assert_eq!(client.get::<Pod>(&key("a")).await.unwrap().metadata.deletion_grace_period_seconds, Some(0));
-        // As after a crash between the phases, the next delete removes it (K102).
+        // As after a crash between the two phases, the next delete removes it (K102).
         client.delete::<Pod>(&key("a"), DeleteOptions::default()).await.unwrap();
         assert!(!exists::<Pod>(&client, &key("a")).await);
     });
@@ -183,7 +183,7 @@ fn k108_a_write_that_arrives_late_meets_what_is_there_by_then_unless_it_names_th
 #[test]
 fn k108_what_waits_in_admission_is_never_committed_once_its_caller_has_hung_up() {
     for verb in VERBS {
-        // A server that does not hear of it goes on.
+        // A server that is not notified continues.
         for hears in [true, false] {
             Testbed::run(1, async |bed| {
                 let (client, other) = (bed.client_on("writer", 0), bed.client_on("other", 1));

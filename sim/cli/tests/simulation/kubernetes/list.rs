@@ -21,7 +21,7 @@ fn not_older_than(version: &str) -> ListOptions {
     ListOptions { resource_version_match: Some(VersionMatch::NotOlderThan), ..at(version) }
 }
 
-/// What is known of objects that are created once and deleted once.
+/// The known history of objects that are created once and deleted once.
 #[derive(Default)]
 struct Known {
     created: BTreeSet<String>,
@@ -63,7 +63,7 @@ fn k024_a_consistent_list_is_as_old_as_its_request_where_the_cache_lags() {
                 ages.push(bed.revision() - listed);
             }
         });
-        // A create takes about 4 ms: so many were committed within the lag of the cache.
+        // A create takes about 4 ms: this many were committed within the lag of the cache.
         let typical = ages[ages.len() / 2];
         assert!(oldest.contains(&typical) && (from_cache || typical < 5), "{ages:?}");
     }
@@ -182,7 +182,7 @@ fn k031_an_exact_list_is_that_state_or_expired() {
     for (seed, snapshots) in SEEDS.flat_map(|seed| [(seed, false), (seed, true)]) {
         let knobs = Knobs { list_from_cache_snapshot: snapshots, ..Knobs::default() };
         Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
-            // What etcd answers does not depend on the cache.
+            // The answers of etcd do not depend on the cache.
             bed.cluster.set_frozen((seed % 2) as usize, None, !snapshots);
             let first = bed.revision();
             let client = bed.client("client");
@@ -323,7 +323,7 @@ fn k036_a_server_that_comes_back_without_etcd_has_nothing_to_list() {
         bed.wait(secs(5)).await;
         assert_eq!(client.list::<ConfigMap>(None, at("0")).await.unwrap().items.len(), 6);
 
-        // So does a cache that has to begin again.
+        // A cache that has to restart has nothing to list either.
         bed.cluster.set_etcd_cut(1, true);
         bed.client_on("writer", 0).create(config_map("new", "v", "0")).await.unwrap();
         bed.cluster.forget_history(1, Some(bed.kind::<ConfigMap>()));

@@ -1,4 +1,4 @@
-//! K §10.2: LIST in pages, and which options go together.
+//! K §10.2: LIST in pages, and the permitted combinations of options.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kube_sim::testbed::{Testbed, config_map};
 
 use super::support::*;
 
-/// Reads every page, with `between` after each; returns the pages' items together.
+/// Reads every page, and calls `between` after each; returns the items of all pages.
 async fn pages(client: &SimClient, options: ListOptions, between: impl AsyncFn()) -> Vec<Arc<ConfigMap>> {
     let limit = options.limit;
     let first = client.list::<ConfigMap>(None, options.clone()).await.unwrap();
@@ -70,7 +70,7 @@ fn k029_a_continue_token_from_before_a_compaction_is_expired_and_replaced() {
         let (writer, reader) = (bed.client("writer"), bed.client("reader"));
         let next = first_page(&reader, 4).await;
         bed.cluster.compact(bed.revision());
-        // The revision itself is still there.
+        // The revision itself is still available.
         reader.list::<ConfigMap>(None, next.clone()).await.unwrap();
         writer.create(config_map("x", "v", "0")).await.unwrap();
         bed.cluster.compact(bed.revision());
@@ -141,7 +141,7 @@ fn k033_a_continue_token_with_a_version_is_a_bad_request() {
                 refused(client.list::<ConfigMap>(None, ListOptions { resource_version: Some(version.into()), ..token.clone() }).await);
             assert_eq!((status.code, status.reason), (400, Reason::BadRequest));
         }
-        // "0" asks for all that is left: the limit means nothing, as on the first page.
+        // "0" requests all the rest: the limit has no effect, as on the first page.
         for (version, items) in [("", 2), ("0", 4)] {
             let options = ListOptions { resource_version: Some(version.into()), ..token.clone() };
             assert_eq!(client.list::<ConfigMap>(None, options).await.unwrap().items.len(), items, "{version:?}");

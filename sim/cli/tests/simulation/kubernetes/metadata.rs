@@ -25,7 +25,7 @@ fn pool(name: &str) -> SpiderIPPool {
     from_json(json!({"metadata": {"name": name}, "spec": {"ipVersion": 4, "subnet": "10.0.0.0/24", "ips": ["10.0.0.1-10.0.0.9"]}}))
 }
 
-/// A ConfigMap that a finalizer keeps when it is deleted.
+/// A ConfigMap with finalizers, which keep it when it is deleted.
 fn held_map(name: &str, finalizers: &[&str]) -> ConfigMap {
     from_json(json!({"metadata": {"name": name, "namespace": "default", "finalizers": finalizers}, "data": {"v": "1"}}))
 }
@@ -261,7 +261,7 @@ fn k009_the_deletion_timestamp_of_a_terminating_object_stays_as_it_is() {
             let after = silent::<K, _>(bed, async || client.patch::<K>(&key, patch).await.unwrap()).await;
             assert_eq!(&after, terminating);
         }
-        // To ask for another time is a write, although nothing comes of it.
+        // A request for another deadline is a write, although it has no effect.
         let mut last = rv(&**terminating);
         let mut is_a_write = |after: &K| {
             assert!(rv(after) > last);
@@ -279,7 +279,7 @@ fn k009_the_deletion_timestamp_of_a_terminating_object_stays_as_it_is() {
             is_a_write(&client.patch::<K>(&key, patch).await.unwrap());
         }
         let terminating = &client.get::<K>(&key).await.unwrap();
-        // With another change the write is effective, and the deletion stands.
+        // With another change the write takes effect, and the deletion remains.
         let body = changed(&**terminating, |object| {
             object.meta_mut().deletion_timestamp = None;
             object.meta_mut().labels = Some([("touched".to_owned(), "yes".to_owned())].into());
@@ -364,7 +364,7 @@ fn k010_generation_counts_changes_of_the_spec_only() {
         let map = client.update(config_map("m", "v", "2")).await.unwrap();
         let held = client.create(changed(&lease("l"), |lease| lease.metadata.generation = Some(3))).await.unwrap();
         let renewed = changed(&*held, |lease| lease.spec.as_mut().unwrap().holder_identity = Some("me".to_owned()));
-        // These have none, but keep the one that they came with.
+        // These types do not maintain a generation, but keep the one that they were created with.
         assert_eq!((map.metadata.generation, held.metadata.generation), (Some(3), Some(3)));
         assert_eq!(client.update(renewed).await.unwrap().metadata.generation, Some(3));
     });

@@ -1,5 +1,5 @@
-//! The simulated Kubernetes API against the conformance checklist of its reference (K §10): one test or more per
-//! statement, each with the statement's number in its name.
+//! The simulated Kubernetes API compared with the conformance checklist of its reference (K §10): one or more tests per statement, with the
+//! statement's number in their names.
 
 mod admission;
 mod against_rules;

@@ -1,4 +1,4 @@
-//! What only the HTTP interface has: collections that are deleted at once (K107), and Bindings as they are sent (K111).
+//! Features of the HTTP interface only: deletion of collections (K107), and Bindings as they are sent (K111).
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn fill(client: &SimClient, names: &[&str]) {
     }
 }
 
-/// The names of the ConfigMaps there are.
+/// The names of the existing ConfigMaps.
 async fn left(client: &SimClient) -> Vec<String> {
     let list = client.list::<ConfigMap>(None, ListOptions::default()).await.unwrap();
     list.items.iter().map(|map| map.metadata.name.clone().unwrap()).collect()

@@ -83,7 +83,7 @@ fn k086_concurrent_patches_of_different_keys_all_succeed_and_all_last() {
     let mut repeated = false;
     for seed in SEEDS {
         repeated |= Testbed::run(seed, async |bed| {
-            // The webhook takes a moment, so that the patches overtake one another between their reads and writes.
+            // The webhook takes a moment, so that the patches overtake each other between their reads and writes.
             let hooked = hook::<ConfigMap, _>(&bed, "slow.example.com", false, FailurePolicy::Fail, |_, _| async { Ok(None) });
             let admin = bed.client("admin");
             admin.create(config_map("a", "v", "0")).await.unwrap();
@@ -122,7 +122,7 @@ fn k086_concurrent_patches_of_different_keys_all_succeed_and_all_last() {
 
 #[test]
 fn k086_the_last_of_concurrent_patches_of_one_key_wins_without_a_conflict() {
-    // A patch excludes nobody: both callers believe that they have set the key.
+    // A patch gives no mutual exclusion: both callers believe that they have set the key.
     Testbed::run(1, async |bed| {
         let (one, two) = (bed.client_on("one", 0), bed.client_on("two", 1));
         one.create(config_map("a", "v", "0")).await.unwrap();
@@ -159,7 +159,7 @@ fn k087_a_patch_that_names_a_version_is_conditional() {
         }
         let patched = client.patch::<K>(&object_key, merge(&version(&new))).await.unwrap();
         client.patch::<K>(&object_key, operations(&version(&patched))).await.unwrap();
-        // The version is compared before the rest of the result is looked at.
+        // The version is compared before the rest of the result is checked.
         let patch = Patch::merge(json!({"metadata": {"resourceVersion": version(&old), "uid": "another"}}));
         assert_eq!(refused(silently::<K, _>(bed, client.patch::<K>(&object_key, patch)).await), modified(resource, object_key.name()));
     }
@@ -168,7 +168,7 @@ fn k087_a_patch_that_names_a_version_is_conditional() {
         check(&bed, pod("a", "n1"), "pods").await;
         check(&bed, lease("a", "x"), LEASES).await;
         check(&bed, pool("p"), POOLS).await;
-        // On the status the version counts as well, and a test of it is not the same: 422.
+        // On the status the version counts as well; a `test` operation on it gives a different error: 422.
         let client = bed.client("writer");
         let patch = Patch::merge(json!({"metadata": {"resourceVersion": "2"}, "status": {"phase": "Running"}}));
         assert_eq!(refused(silently::<Pod, _>(&bed, client.patch_status::<Pod>(&key("a"), patch)).await), modified("pods", "a"));
@@ -188,12 +188,12 @@ fn k088_a_patch_that_changes_the_uid_is_invalid() {
         assert_eq!(refused(silently::<Pod, _>(&bed, client.patch::<Pod>(&key("a"), patch)).await), expected);
         let patch = Patch::json(json!([{"op": "replace", "path": "/metadata/uid", "value": "another"}]));
         assert_eq!(refused(silently::<Pod, _>(&bed, client.patch::<Pod>(&key("a"), patch)).await), expected);
-        // The controllers' poor man's precondition: a status patch with the UID that was read.
+        // The precondition that controllers use for lack of a better one: a status patch with the UID that was read.
         let status_of = |uid: &str| Patch::merge(json!({"metadata": {"uid": uid}, "status": {"phase": "Failed"}}));
         assert_eq!(refused(silently::<Pod, _>(&bed, client.patch_status::<Pod>(&key("a"), status_of("another"))).await), expected);
         let patched = client.patch_status::<Pod>(&key("a"), status_of(&uid(&*stored))).await.unwrap();
         assert_eq!(patched.status.as_ref().unwrap().phase.as_deref(), Some("Failed"));
-        // To leave it out is no change.
+        // A patch without the UID is no change.
         let patch = Patch::merge(json!({"metadata": {"uid": null}}));
         assert_eq!(silently::<Pod, _>(&bed, client.patch::<Pod>(&key("a"), patch)).await.unwrap(), patched);
 
@@ -202,7 +202,7 @@ fn k088_a_patch_that_changes_the_uid_is_invalid() {
         let body = refused(silently::<SpiderIPPool, _>(&bed, client.patch::<SpiderIPPool>(&ObjectKey::cluster("p"), patch)).await);
         let kind = "SpiderIPPool.spiderpool.spidernet.io";
         let mut told = invalid(kind, "p", "FieldValueInvalid", "metadata.uid", message);
-        // A custom resource's rules look at it once more.
+        // The rules of a custom resource check it again.
         let causes = told["details"]["causes"].as_array_mut().unwrap();
         causes.push(causes[0].clone());
         assert_eq!(body, told);
@@ -242,7 +242,7 @@ fn k090_a_patch_needs_an_object_and_a_form() {
         for patch in [Patch::merge(json!({"data": {"v": "1"}})), Patch::json(json!([]))] {
             let body = refused(silently::<ConfigMap, _>(&bed, client.patch::<ConfigMap>(&key("a"), patch.clone())).await);
             assert_eq!(body, not_found("configmaps", "a"));
-            // Also where a PUT would create.
+            // This also holds where a PUT would create.
             let body =
                 refused(silently::<ConfigMap, _>(&bed, client.patch::<k8s_openapi::api::coordination::v1::Lease>(&key("a"), patch)).await);
             assert_eq!(body, not_found(LEASES, "a"));
@@ -260,7 +260,7 @@ fn k090_a_patch_needs_an_object_and_a_form() {
             let body = refused(silently::<ConfigMap, _>(&bed, client.patch::<ConfigMap>(&key("a"), Patch::json(unknown))).await);
             assert_eq!(body, does_not_apply());
         }
-        // To rename is as with a PUT: body and URL differ.
+        // Renaming gives the same error as with a PUT: body and URL differ.
         let patch = Patch::merge(json!({"metadata": {"name": "b"}}));
         let body = refused(silently::<ConfigMap, _>(&bed, client.patch::<ConfigMap>(&key("a"), patch)).await);
         let message = "the name of the object (b) does not match the name on the URL (a)";
@@ -309,7 +309,7 @@ fn k091_a_strategic_merge_patch_of_a_custom_resource_is_an_unsupported_media_typ
                        application/merge-patch+json, application/apply-patch+yaml";
         let expected = status(415, "UnsupportedMediaType", message, json!(null));
         let name = ObjectKey::cluster("p");
-        // The media type is looked at first: the pool need not exist.
+        // The media type is checked first: the pool need not exist.
         for _ in 0..2 {
             let body = refused(silently::<SpiderIPPool, _>(&bed, client.patch::<SpiderIPPool>(&name, of_kind(PatchKind::Strategic))).await);
             assert_eq!(body, expected);
@@ -332,7 +332,7 @@ fn k090_a_strategic_merge_patch_of_a_built_in_type_merges_lists_by_their_keys() 
         let conditions = patched.status.as_ref().unwrap().conditions.as_ref().unwrap();
         let told: Vec<_> = conditions.iter().map(|condition| (condition.type_.as_str(), condition.status.as_str())).collect();
         assert_eq!(told, [("Initialized", "True"), ("Ready", "True")]);
-        // The UID makes it a patch of this pod and no other, as the kubelet means it (K088).
+        // With the UID it is a patch of this pod only, as the kubelet sends it (K088).
         let of = |uid: &str| strategic(json!({"metadata": {"uid": uid}, "status": {"phase": "Running"}}));
         let body = refused(silently::<Pod, _>(&bed, client.patch_status::<Pod>(&key("a"), of("another"))).await);
         assert_eq!((&body["code"], &body["details"]["causes"][0]["field"]), (&json!(422), &json!("metadata.uid")));

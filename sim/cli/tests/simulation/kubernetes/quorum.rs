@@ -1,4 +1,4 @@
-//! K §10.8: etcd without a quorum, and what is acknowledged nevertheless.
+//! K §10.8: etcd without a quorum, and requests that are acknowledged nevertheless.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -50,14 +50,14 @@ fn k115_without_quorum_only_caches_answer() {
                 assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
                 assert!(took >= secs(7) && took < secs(8), "etcd's own time-out: {took:?}");
             }
-            // Caches that are not asked for more than they have go on for half a minute, and the watch is silent.
+            // Caches that are only asked for what they have continue for half a minute, and the watch is silent.
             for number in 0..2 {
                 let client = bed.client_on("client", number);
                 assert_eq!(client.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap(), map);
                 assert_eq!(client.get_cached::<ConfigMap>(&key("a"), &rv(&*map).to_string()).await.unwrap(), map);
                 let any = ListOptions { resource_version: Some("0".to_owned()), ..ListOptions::default() };
                 assert_eq!(client.list::<ConfigMap>(None, any).await.unwrap().items, std::slice::from_ref(&map));
-                // An impatient client sees its own time-out.
+                // An impatient client gets its own time-out.
                 let call = Call::<ConfigMap>::Get { key: key("a"), resource_version: None };
                 let error = client.send(Request { call, timeout: Some(secs(3)) }).await.unwrap_err();
                 assert_eq!(error, TransportError::Deadline.into());
@@ -77,7 +77,7 @@ fn k115_without_quorum_only_caches_answer() {
 fn k115_without_quorum_nobody_can_tell_what_a_consistent_read_has_to_wait_for() {
     Testbed::run(1, async |bed| {
         let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
-        // The cache will have the write soon, and does not need etcd for it.
+        // The cache will receive the write soon, and does not need etcd for it.
         bed.cluster.set_extra_lag(1, None, secs(1));
         writer.create(config_map("a", "v", "1")).await.unwrap();
         bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
@@ -177,7 +177,7 @@ fn k117_an_acknowledged_write_is_never_lost() {
                 running.push(start(&bed, &client, async move {
                     let (mut acknowledged, mut failed) = (BTreeSet::new(), 0);
                     for round in 0..40 {
-                        // Read, add one entry, write back under the version: as an allocator does.
+                        // Read, add one entry, write back with the version: as an allocator does.
                         let entry = format!("w{number}-{round}");
                         let outcome = match writer.get::<ConfigMap>(&key("table")).await {
                             Ok(map) => {

@@ -14,7 +14,7 @@ fn versioned<K: Object>(object: &K, version: &str) -> K {
     changed(object, |object| object.meta_mut().resource_version = Some(version.to_owned()))
 }
 
-/// 500 without a reason.
+/// An error 500 without a reason.
 fn raw(message: &str) -> Value {
     status(500, "", message, json!(null))
 }

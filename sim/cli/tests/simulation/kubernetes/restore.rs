@@ -1,4 +1,4 @@
-//! K201: etcd restored from a backup. What was committed since has never been, but clients still know it.
+//! K201: etcd restored from a backup. Later commits are lost, but clients still know them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::ClientExt;
@@ -44,7 +44,7 @@ fn k201_what_was_committed_since_the_backup_has_never_been() {
             assert_eq!((entry(&now, "v"), rv(&*now), uid(&*now)), ("0".into(), rv(&*kept), uid(&*kept)));
             assert!(client.get::<ConfigMap>(&key("removed")).await.is_ok());
             assert!(client.get::<ConfigMap>(&key("new")).await.unwrap_err().is_not_found());
-            // Who knows a version that is to come again is refused as if it was new, or old.
+            // A client with a version that will occur again is refused, whether the version counts as new or old.
             assert_eq!(refused(client.update((*lost).clone()).await).reason, Reason::Conflict);
             let get = refused(client.get_cached::<ConfigMap>(&key("kept"), &known.to_string()).await);
             let exactly = ListOptions { resource_version_match: Some(VersionMatch::Exact), ..at(&before.to_string()) };
@@ -54,7 +54,7 @@ fn k201_what_was_committed_since_the_backup_has_never_been() {
                 assert_eq!((status.code, status.reason), (504, Reason::Timeout), "{status}");
                 assert!(status.message().starts_with("Timeout: Too large resource version: "), "{status}");
             }
-            // A watch from there opens, and is silent until etcd gets there.
+            // A watch from there opens, and is silent until etcd reaches that revision.
             let mut stream = watch::<ConfigMap>(&client, after(before)).await;
             let mut last = 0;
             while last < before {

@@ -1,4 +1,4 @@
-//! What several of the conformance tests need: listening to a stream, and the truth as the store tells it.
+//! Helpers of several conformance tests: listening to a stream, and the true history from the store.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -61,12 +61,12 @@ pub(crate) fn changed<K: Object>(object: &K, change: impl FnOnce(&mut K)) -> K {
     copy
 }
 
-/// A ConfigMap with one entry, in a namespace of choice.
+/// A ConfigMap with one entry, in the given namespace.
 pub(crate) fn config_map_in(namespace: &str, name: &str, value: &str) -> ConfigMap {
     from_json(json!({"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}}))
 }
 
-/// Waits for `future`, but not longer than `time`.
+/// Waits for `future`, but no longer than `time`.
 pub(crate) async fn within<T>(bed: &Testbed, time: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut sleep = std::pin::pin!(bed.rt.sleep(time));
     let mut future = std::pin::pin!(future);
@@ -77,7 +77,7 @@ pub(crate) async fn within<T>(bed: &Testbed, time: Duration, future: impl Future
     .await
 }
 
-/// Runs `future` in the process of `client` and hands back its result.
+/// Runs `future` in the process of `client` and returns its result.
 pub(crate) fn spawn<T: Send + 'static>(
     bed: &Testbed,
     client: &SimClient,
@@ -93,13 +93,13 @@ pub(crate) fn spawn<T: Send + 'static>(
 
 // ----------------------------------------------------------------------------------------------------------------- watches
 
-/// An element of a stream in short: what, of which object, at which revision.
+/// An element of a stream in short: kind, object, and revision.
 pub(crate) type Line = (&'static str, String, u64);
 
-/// What was heard on a stream.
+/// The elements received on a stream.
 pub(crate) struct Heard<K> {
     pub(crate) events: Vec<WatchEvent<K>>,
-    /// How the stream ended, if it did.
+    /// The end of the stream, if it ended.
     pub(crate) end: Option<Result<(), ApiError>>,
 }
 
@@ -109,7 +109,7 @@ impl<K: Object> Heard<K> {
         self.events.iter().map(line).collect()
     }
 
-    /// Every element but bookmarks.
+    /// Every element except bookmarks.
     pub(crate) fn lines(&self) -> Vec<Line> {
         self.all().into_iter().filter(|(what, ..)| *what != "BOOKMARK").collect()
     }
@@ -141,7 +141,7 @@ pub(crate) fn line<K: Object>(event: &WatchEvent<K>) -> Line {
     }
 }
 
-/// Listens until nothing has come for `quiet`, or the stream ends.
+/// Listens until nothing has arrived for `quiet`, or the stream ends.
 pub(crate) async fn hear<K: Object>(bed: &Testbed, watch: &mut SimWatch<K>, quiet: Duration) -> Heard<K> {
     let mut heard = Heard { events: Vec::new(), end: None };
     while let Some(next) = within(bed, quiet, watch.next()).await {
@@ -201,7 +201,7 @@ pub(crate) fn state_of<K: Object>(items: &[Arc<K>]) -> StateOf {
 
 // ------------------------------------------------------------------------------------------------------------------- truth
 
-/// The state of a type as of `revision`, replayed from the first change on.
+/// The state of a type at `revision`, replayed from the first change on.
 pub(crate) fn state_at<K: Object>(bed: &Testbed, revision: u64) -> StateOf {
     bed.cluster.store(|store| {
         let table = store.table(bed.kind::<K>());
@@ -217,7 +217,7 @@ pub(crate) fn state_at<K: Object>(bed: &Testbed, revision: u64) -> StateOf {
     })
 }
 
-/// What a watch has to deliver after `revision`, if it is about the objects for which `wanted` holds.
+/// The elements that a watch has to deliver after `revision`, if it selects the objects for which `wanted` holds.
 pub(crate) fn truth<K: Object>(bed: &Testbed, revision: u64, wanted: impl Fn(&K) -> bool) -> Vec<Line> {
     let served = bed.cluster.registry.served::<K>();
     bed.cluster.store(|store| {
@@ -236,7 +236,7 @@ pub(crate) fn truth<K: Object>(bed: &Testbed, revision: u64, wanted: impl Fn(&K)
     })
 }
 
-/// Checks that `test` took no revision and that nobody who watches type `K` heard of anything.
+/// Checks that `test` takes no revision and causes no event of type `K`.
 pub(crate) async fn silent<K: Object, T>(bed: &Testbed, test: impl AsyncFnOnce() -> T) -> T {
     bed.wait(secs(5)).await;
     let listener = bed.client_on("listener", 0);
@@ -270,7 +270,7 @@ pub(crate) async fn churn(bed: Testbed, client: SimClient, steps: u64) {
     }
 }
 
-/// Updates the ConfigMap `key` to `value` and returns the revision that took.
+/// Updates the ConfigMap `key` to `value` and returns the revision of the update.
 pub(crate) async fn set(client: &SimClient, name: &str, value: impl ToString) -> u64 {
     rv(&*client.update(config_map(name, "v", &value.to_string())).await.unwrap())
 }
@@ -292,7 +292,7 @@ pub(crate) fn label(map: &ConfigMap, key: &str) -> String {
     map.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned().unwrap_or_default()
 }
 
-/// Creates `count` ConfigMaps in each of two namespaces, in no order.
+/// Creates `count` ConfigMaps in each of two namespaces, in arbitrary order.
 pub(crate) async fn fill(bed: &Testbed, count: usize) {
     let client = bed.client("filler");
     let mut names: Vec<usize> = (0..count).collect();

@@ -1,5 +1,5 @@
-//! K §4.4 and K §4.7: clients over HTTP/1.1, of which each request and watch has a connection of its own, and what finds out that one is
-//! dead.
+//! K §4.4 and K §4.7: clients over HTTP/1.1, with a separate connection for each request and watch, and the ways in which a dead connection
+//! is detected.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn client(bed: &Testbed, transport: Transport) -> SimClient {
     client
 }
 
-/// What a watch ends with, and how long after `start`.
+/// The end of a watch, and its time after `start`.
 async fn end_of(bed: &Testbed, mut watch: impl WatchStream<ConfigMap>) -> (Option<Result<(), ApiError>>, Duration) {
     let start = bed.rt.now();
     let end = watch.next().await.map(|element| element.map(drop));

@@ -16,7 +16,7 @@ use super::expect::*;
 
 /// The message of a uid precondition that fails.
 fn uid_mismatch(resource: &str, name: &str, sent: &str, stored: &str) -> serde_json::Value {
-    // Custom resources are kept by group, others by plural alone.
+    // Custom resources are stored by group, others by plural alone.
     let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
     let place = if group.contains("spidernet") { format!("{group}/{plural}/{name}") } else { format!("{plural}/default/{name}") };
     let why = format!(
@@ -38,7 +38,7 @@ fn k069_a_put_with_a_stale_rv_is_a_silent_conflict() {
         assert!(error.is_conflict() && !error.is_already_exists());
         let name = old.meta().name.as_deref().unwrap();
         assert_eq!(body_of(&error), modified(resource, name));
-        // A version from the future is no better, and a body that equals the stored state does not help.
+        // A version from the future is refused as well, even if the body equals the stored state.
         let future = changed(&*new, |object| object.meta_mut().resource_version = Some("999999".to_owned()));
         assert_eq!(refused(silently::<K, _>(bed, client.update(future)).await), modified(resource, name));
         let same = changed(&*new, |object| object.meta_mut().resource_version.clone_from(&old.meta().resource_version));
@@ -123,7 +123,7 @@ fn k072_a_put_with_another_uid_is_a_silent_conflict_although_the_rv_is_right() {
         let name = old.meta().name.as_deref().unwrap();
         let mine = changed(&labelled(&*old, "by", "me"), |object| object.meta_mut().uid = Some(NOBODY.to_owned()));
         assert_eq!(refused(silently::<K, _>(bed, client.update(mine)).await), uid_mismatch(resource, name, NOBODY, &uid(&*old)));
-        // No uid is no precondition.
+        // A missing uid is no precondition.
         let mine = changed(&labelled(&*old, "by", "me"), |object| object.meta_mut().uid = None);
         assert_eq!(uid(&*client.update(mine).await.unwrap()), uid(&*old));
     }
@@ -179,7 +179,7 @@ fn k075_a_put_of_what_is_stored_is_a_silent_success() {
         let stored = client.create(body).await.unwrap();
         let answer = silently::<K, _>(bed, client.update(stored.clone())).await.unwrap();
         assert_eq!(answer, stored);
-        // What the server owns, or the wire does not tell apart, is no change either.
+        // Fields that the server owns, or that are equal on the wire, are no change either.
         let noise = changed(&*stored, |object| {
             let meta = object.meta_mut();
             meta.creation_timestamp = None;
@@ -253,9 +253,9 @@ fn k077_a_put_of_the_status_changes_the_status_only_and_shares_the_rv() {
         assert_eq!(*answer, expected);
         assert_eq!(kinds(&events), [WatchKind::Modified]);
         assert_eq!((rv(&*answer), answer.meta().generation), (bed.revision(), stored.meta().generation));
-        // Nothing but the spec differs: silent.
+        // Only the spec differs: no event.
         assert_eq!(silently::<K, _>(bed, client.update_status(with_spec(&*answer))).await.unwrap(), answer);
-        // The version is one for both.
+        // Both share one version.
         assert_eq!(refused(silently::<K, _>(bed, client.update_status(with_status(&*stored))).await), modified(resource, name));
         assert_eq!(refused(silently::<K, _>(bed, client.update(labelled(&*stored, "a", "b"))).await), modified(resource, name));
         client.update(labelled(&*answer, "a", "b")).await.unwrap();
@@ -271,7 +271,7 @@ fn k077_a_put_of_the_status_changes_the_status_only_and_shares_the_rv() {
     });
 }
 
-/// Changes everything in the metadata that clients may own.
+/// Changes all metadata that clients may set.
 fn with_metadata<K: Object>(object: &K) -> K {
     changed(object, |object| {
         let meta = object.meta_mut();
@@ -293,7 +293,7 @@ fn k078_a_put_of_the_status_keeps_the_metadata_of_pods_and_drops_that_of_custom_
         assert_eq!(answer.metadata.annotations, sent.metadata.annotations);
         assert_eq!(answer.metadata.finalizers, sent.metadata.finalizers);
         assert_eq!((&answer.metadata.owner_references, &answer.spec, &answer.status), (&None, &stored.spec, &sent.status));
-        // What is kept can also be taken away: the pod's finalizer goes through its status.
+        // Kept fields can also be removed: the pod's finalizer is removed through its status.
         let bare = changed(&*answer, |pod| pod.metadata.finalizers = None);
         assert_eq!(client.update_status(bare).await.unwrap().metadata.finalizers, None);
 
@@ -320,7 +320,7 @@ fn k078_a_type_without_a_status_subresource_has_no_such_url() {
         assert_eq!(refused(silently::<SpiderEndpoint, _>(&bed, put_status(&client, body)).await), expected);
         client.create(config_map("a", "v", "1")).await.unwrap();
         assert_eq!(refused(silently::<ConfigMap, _>(&bed, put_status(&client, config_map("a", "v", "2"))).await), expected);
-        // A PUT that would create does not do so here either.
+        // A type for which PUT creates objects does not create one here either.
         assert_eq!(refused(silently::<Lease, _>(&bed, put_status(&client, lease("a", "x"))).await), expected);
     });
 }
@@ -446,12 +446,12 @@ fn k083_a_put_of_an_absent_lease_creates_it_unless_it_has_a_uid() {
         assert!(created.metadata.creation_timestamp.is_some() && !uid(&*created).is_empty());
         assert_eq!(rv(&*created), bed.revision());
         client.delete::<Lease>(&key("a"), DeleteOptions::default()).await.unwrap();
-        // A holder that renews from memory brings the Lease back, with a version that no longer means anything.
+        // A holder that renews from memory recreates the Lease, with a version that no longer means anything.
         let remembered = changed(&*created, |lease| lease.metadata.uid = None);
         let again = client.update(remembered).await.unwrap();
         assert_ne!(uid(&*again), uid(&*created));
         assert_eq!(again.spec, created.spec);
-        // Types that do not create on update say 404.
+        // Types that do not create on update return 404.
         assert_eq!(refused(silently::<Pod, _>(&bed, client.update(pod("a", "n1"))).await), not_found("pods", "a"));
     });
 }
@@ -471,7 +471,7 @@ fn k084_a_stale_cache_never_refuses_a_put_with_the_current_rv() {
             assert_eq!(body, modified("configmaps", "a"));
             let third = stale.update(labelled(&*second, "by", "stale")).await.unwrap();
             assert_eq!(fresh.get::<ConfigMap>(&key("a")).await.unwrap(), third);
-            // The same for an object that the cache does not know at all, and for one of another incarnation.
+            // The same for an object that is missing in the cache, and for one of another incarnation.
             let new = fresh.create(config_map("new", "v", "1")).await.unwrap();
             stale.update(labelled(&*new, "by", "stale")).await.unwrap();
             fresh.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Metadata that no API server takes (K203), whichever way it comes.
+//! Metadata that every API server refuses (K203), in every kind of write.
 
 use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -47,7 +47,7 @@ fn k203_a_label_of_64_bytes_is_refused_in_every_write_of_every_type() {
                 json!(format!("SpiderIPPool.spiderpool.spidernet.io \"{name}\" is invalid: metadata.labels: {told}"))
             );
         }
-        // The status of a custom resource takes no labels, so that none can be wrong.
+        // The status of a custom resource accepts no labels, so that none can be wrong.
         client.update_status(labelled(&*made_pool, "k", &long)).await.unwrap();
         assert_eq!(bed.revision(), before);
     });

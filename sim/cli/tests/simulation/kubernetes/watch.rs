@@ -25,7 +25,7 @@ fn k037_a_watch_delivers_exactly_the_events_after_its_start_in_order() {
             }
             let mut streams = Vec::new();
             for round in 0..24usize {
-                // Some start in the past, some while changes are on their way.
+                // Some start in the past, some while changes are in flight.
                 let from = if round % 3 == 0 { 1 + (start - 1) * round as u64 / 24 } else { bed.revision() };
                 let client = bed.client_on("reader", round % 3);
                 let namespace = [None, Some("default"), Some("other")][round / 3 % 3];
@@ -175,7 +175,7 @@ fn k041_a_deleted_event_has_the_last_state_and_the_revision_of_the_deletion() {
             assert_eq!((modified, rv(&**map)), (&last, revision));
             assert_eq!((uid(&**map), &map.metadata.deletion_timestamp), (uid(&*last), &last.metadata.deletion_timestamp));
 
-            // A pod, which is marked first.
+            // A pod, which is first marked as terminating.
             let created = writer.create(pod("p", "n1")).await.unwrap();
             writer.delete::<Pod>(&key("p"), grace(0)).await.unwrap();
             let heard = hear(&bed, &mut pods, secs(5)).await;
@@ -201,7 +201,7 @@ fn k045_a_watch_from_the_future_skips_silently_up_to_its_start() {
                 let reader = bed.client_on("reader", number);
                 streams.push(watch::<ConfigMap>(&reader, with_bookmarks(after(future))).await);
             }
-            // A server that lags is asked for what another one has shown.
+            // A server that lags is asked for a version that another one has shown.
             bed.cluster.set_frozen(1, None, true);
             for round in 1..=10 {
                 set(&writer, "a", round).await;

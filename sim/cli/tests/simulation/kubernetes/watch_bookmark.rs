@@ -25,7 +25,7 @@ fn k048_bookmarks_advance_on_a_stream_without_events() {
                 reader.list::<ConfigMap>(None, at("0")).await.unwrap();
             }
             assert!(marks.is_sorted(), "{marks:?}");
-            // What a watch is resumed from a bookmark for: the history has passed its start.
+            // This is the purpose of resuming a watch from a bookmark: its start is no longer in the history.
             bed.cluster.compact(bed.revision());
             let mut resumed = watch::<ConfigMap>(&reader, after(*marks.last().unwrap())).await;
             let next = set(&writer, "a", "next").await;

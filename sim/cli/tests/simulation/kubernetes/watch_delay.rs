@@ -1,4 +1,4 @@
-//! K §10.3: when events come: beside those of another type, before the reply to their writer, late, and to a reader that is slow.
+//! K §10.3: the timing of events: relative to those of another type, before the reply to their writer, late, and to a slow reader.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn k052_an_event_comes_although_its_writer_got_an_error() {
                 async move { writer.create(config_map("a", "v", "0")).await }
             });
             let mut answer = Box::pin(answer);
-            // The event comes 20 s before the error, or 20 s after it.
+            // The event arrives 20 s before the error, or 20 s after it.
             if late {
                 let error = within(&bed, secs(5), answer.as_mut()).await.expect("the error comes at once").unwrap_err();
                 assert!(error.is_ambiguous(), "{error:?}");
@@ -131,7 +131,7 @@ fn k053_a_frozen_cache_delivers_nothing_and_then_everything() {
                 set(&writer, "a", round).await;
             }
             bed.cluster.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
-            // What the cache had is still on its way to the client.
+            // Events that the cache had are still on their way to the client.
             let mut lines = hear_for(&bed, &mut frozen, secs(2)).await.lines();
             for round in 20..60 {
                 set(&writer, "a", round).await;

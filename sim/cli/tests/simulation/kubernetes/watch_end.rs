@@ -1,4 +1,4 @@
-//! K §10.3 and K §2.5: how a WATCH ends, and what is lost with it.
+//! K §10.3 and K §2.5: the ways in which a WATCH ends, and the events lost with it.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn k050_a_watch_without_timeout_lives_30_to_60_minutes() {
         Testbed::run(seed, async |bed| {
             let reader = bed.client("reader");
             let opened = bed.rt.now();
-            // 0 is what a client sends that asks for none.
+            // 0 is sent by a client that requests no time-out.
             let timeout_seconds = (seed % 2 == 0).then_some(0);
             let options = WatchOptions { timeout_seconds, ..after(bed.revision()) };
             let mut stream = watch::<ConfigMap>(&reader, options).await;
@@ -206,7 +206,7 @@ fn k059_a_connection_that_comes_back_in_time_has_lost_nothing() {
             bed.wait(secs(5)).await;
             let start = bed.revision();
             let mut stream = watch::<ConfigMap>(&reader, after(start)).await;
-            // What a longer cut stops is sent again after 51 s, which the client does not wait for.
+            // What a longer cut stops is retransmitted after 51 s, and the client does not wait for that.
             let lasts = secs(seed * 2).min(secs(25));
             for round in 0..5 {
                 cut(&bed, &reader, 1, seed % 2 == 0, true);
@@ -216,13 +216,13 @@ fn k059_a_connection_that_comes_back_in_time_has_lost_nothing() {
                 bed.wait(lasts).await;
                 bed.cluster.network(|net| net.heal());
                 set(&writer, "a", round * 10 + 9).await;
-                // By then what waited has been sent again.
+                // By then everything that waited has been retransmitted.
                 bed.wait(lasts + secs(1)).await;
             }
             let heard = hear(&bed, &mut stream, secs(300)).await;
             assert!(heard.is_open());
             assert_eq!(heard.lines(), truth::<ConfigMap>(&bed, start, |_| true));
-            // Too late: the connection is gone, although the link is back and the reader only looks now.
+            // Too late: the connection is gone, although the link is back and the reader reads only now.
             cut(&bed, &reader, 1, true, true);
             bed.wait(secs(60)).await;
             bed.cluster.network(|net| net.heal());
@@ -245,7 +245,7 @@ fn k059_what_an_earlier_cut_stopped_does_not_count_in_the_next() {
         bed.wait(secs(5)).await;
         bed.cluster.network(|net| net.heal());
         assert_eq!(hear(&bed, &mut stream, secs(200)).await.lines().len(), 1);
-        // Nothing is on its way when the link is cut again for a moment.
+        // Nothing is in flight when the link is cut again for a moment.
         cut(&bed, &reader, 1, true, true);
         bed.wait(secs(1)).await;
         bed.cluster.network(|net| net.heal());
@@ -280,7 +280,7 @@ fn k059_a_server_that_stands_still_is_silent_and_then_found_dead() {
                 assert_eq!((heard.all(), heard.end), (vec![], Some(Err(ApiError::Transport(TransportError::ConnectionLost)))));
                 let took = bed.rt.now().since(paused);
                 assert!(took >= secs(44) && took <= secs(46), "{took:?}");
-                // Nor does it open new ones.
+                // It does not open new ones either.
                 reader.connect_to(1);
                 assert!(within(&bed, secs(30), reader.watch::<ConfigMap>(None, after(start))).await.is_none());
                 let opening = within(&bed, secs(60), reader.watch::<ConfigMap>(None, after(start))).await.expect("the client gives up");
@@ -324,7 +324,7 @@ fn k059_watches_end_when_etcd_has_no_leader_for_long() {
         writer.create(config_map("a", "v", "0")).await.unwrap();
         bed.wait(secs(5)).await;
         let start = bed.revision();
-        // A short loss passes unnoticed.
+        // A short loss has no effect.
         let mut stream = watch::<ConfigMap>(&reader, after(start)).await;
         bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
         bed.wait(secs(20)).await;

@@ -1,4 +1,4 @@
-//! K §10.3: a WATCH from a revision that the cache of its server has no history of.
+//! K §10.3: a WATCH from a revision that is older than the history in its server's cache.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Reason, WatchEvent};
@@ -27,7 +27,7 @@ fn k043_a_watch_from_before_the_history_gets_one_error_and_ends() {
             }
             let all = truth::<ConfigMap>(&bed, start, |_| true);
             bed.wait(secs(60)).await;
-            // However many there are, events younger than 75 s are kept.
+            // Events younger than 75 s are kept, however many there are.
             assert_eq!(hear(&bed, &mut watch::<ConfigMap>(&reader, after(start)).await, secs(5)).await.lines(), all);
             bed.wait(secs(20)).await;
             for (index, (.., revision)) in all.iter().enumerate() {
@@ -36,7 +36,7 @@ fn k043_a_watch_from_before_the_history_gets_one_error_and_ends() {
                 if index < 19 {
                     check_expired(&heard, *revision);
                 } else {
-                    // A quiet type keeps the last events for as long as it takes.
+                    // The last events of a quiet type are kept for as long as necessary.
                     assert_eq!(heard.lines(), all[index + 1..]);
                 }
             }

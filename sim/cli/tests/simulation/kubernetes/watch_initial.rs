@@ -1,4 +1,4 @@
-//! K §10.3: a WATCH that begins with the present state.
+//! K §10.3: a WATCH that begins with the current state.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Reason, VersionMatch, WatchEvent, WatchOptions};
@@ -54,7 +54,7 @@ fn initial_events(version: Option<u64>) -> WatchOptions {
     }
 }
 
-/// Splits what was heard at the bookmark that ends the initial state; returns it with the bookmark's revision.
+/// Splits the received elements at the bookmark that ends the initial state; also returns the bookmark's revision.
 fn initial_state(heard: &Heard<ConfigMap>) -> (StateOf, u64, Vec<Line>) {
     let mut marks = heard.events.iter().enumerate().filter_map(|(index, event)| match event {
         WatchEvent::Bookmark { resource_version, initial_events_end: true } => Some((index, resource_version.parse().unwrap())),

@@ -1,4 +1,4 @@
-//! K §10.3: what a WATCH with a selector, a namespace or a name hears of.
+//! K §10.3: the events of a WATCH with a selector, a namespace or a name.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn k046_an_object_that_begins_to_match_is_added_with_its_new_content() {
             let heard = hear(&bed, &mut pods, secs(5)).await;
             let [WatchEvent::Added(pod)] = &heard.events[..] else { panic!("{:?}", heard.all()) };
             assert_eq!((pod, uid(&**pod)), (&failed, uid(&*created)));
-            // While it matches, changes are changes.
+            // While the object matches, changes are modifications.
             let patch = Patch::merge(json!({"data": {"v": "3"}}));
             let modified = writer.patch::<ConfigMap>(&key("a"), patch).await.unwrap();
             let heard = hear(&bed, &mut maps, secs(5)).await;
@@ -63,7 +63,7 @@ fn k047_an_object_that_ceases_to_match_is_deleted_with_its_old_content_and_still
             }
             assert_eq!(reader.get::<ConfigMap>(&key("a")).await.unwrap(), new);
             assert_eq!(reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap(), new);
-            // The real deletion is none of this watch's business any more.
+            // This watch does not report the real deletion any more.
             writer.delete::<ConfigMap>(&key("a"), Default::default()).await.unwrap();
             assert_eq!(hear(&bed, &mut live, secs(5)).await.all(), []);
         });

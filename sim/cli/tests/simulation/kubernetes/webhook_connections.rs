@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::expect::*;
 
-/// A webhook for new ConfigMaps behind a Service of several processes, and who was asked, in order.
+/// A webhook for new ConfigMaps behind a Service of several processes, and the processes that were called, in order.
 struct Served {
     processes: Vec<ProcessId>,
     service: Arc<Service>,
@@ -31,7 +31,7 @@ impl Served {
         served
     }
 
-    /// `process` listens. Calls about objects whose names begin with `slow` take two seconds.
+    /// Lets `process` listen. Calls about objects whose names begin with `slow` take two seconds.
     fn serve(&self, bed: &Testbed, process: ProcessId) {
         let (asked, rt) = (self.asked.clone(), bed.rt.clone());
         let handler = move |review: Review| {
@@ -57,12 +57,12 @@ impl Served {
         });
     }
 
-    /// Who was asked since the last time.
+    /// The processes called since the last time.
     fn asked(&self) -> Vec<ProcessId> {
         std::mem::take(&mut *self.asked.lock())
     }
 
-    /// The processes of the Service without this one, in order.
+    /// The processes of the Service except this one, in order.
     fn but(&self, process: ProcessId) -> Vec<ProcessId> {
         self.processes.iter().copied().filter(|other| *other != process).collect()
     }
@@ -75,7 +75,7 @@ async fn answer(rt: Rt, review: Review) -> Verdict {
     Ok(None)
 }
 
-/// A create, and how long it took; the message of its error.
+/// The result of a create with the message of its error, and its duration.
 async fn create(bed: &Testbed, client: &SimClient, name: &str) -> (Result<(), String>, Duration) {
     let sent = bed.rt.now();
     let created = client.create(config_map(name, "v", "1")).await;
@@ -88,7 +88,7 @@ async fn creates(bed: &Testbed, client: &SimClient, names: impl IntoIterator<Ite
     }
 }
 
-/// Cuts a process off from everybody.
+/// Cuts a process off from all others.
 fn cut_off(bed: &Testbed, process: ProcessId) {
     let only = || Side::Only(vec![process]);
     for (from, to) in [(Side::Any, only()), (only(), Side::Any)] {
@@ -146,7 +146,7 @@ fn k199_calls_share_connections_that_last_until_they_were_idle_for_90_s() {
             bed.wait(secs(85)).await;
             creates(&bed, &client, ["c".to_owned()]).await;
             assert_eq!(served.asked(), vec![first[0]; 2]);
-            // What is sent at the same time needs connections of its own, and the last one that was used is taken first.
+            // Concurrent calls need separate connections, and the one that was used last is taken first.
             let running: Vec<_> = (0..6)
                 .map(|number| {
                     let (bed, client) = (bed.clone(), bed.client_on("writers", 0));
@@ -161,7 +161,7 @@ fn k199_calls_share_connections_that_last_until_they_were_idle_for_90_s() {
             creates(&bed, &client, (0..5).map(|number| format!("d-{number}"))).await;
             let five = served.asked();
             assert_eq!(five, vec![five[0]; 5]);
-            // Another API server, and a webhook with another URL, have connections of their own.
+            // Another API server, and a webhook with another URL, have separate connections.
             let before = five[0];
             let mut others = Vec::new();
             for (number, client) in (0..8).map(|number| (number, bed.client_on("other", 1))) {
@@ -179,7 +179,7 @@ fn k199_calls_share_connections_that_last_until_they_were_idle_for_90_s() {
 #[test]
 fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_costs_each_a_time_out() {
     for seed in SEEDS {
-        // How many connections there are; the process at the other end is cut off, stands still, or its host is down.
+        // The number of connections, and the state of the process at the other end: cut off, stopped, or its host is down.
         for (connections, form) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 2), (30, 0)] {
             Testbed::run(seed, async |bed| {
                 let client = bed.client_on("writer", 0);
@@ -194,7 +194,7 @@ fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_cos
                 for created in running {
                     created.await.unwrap().unwrap();
                 }
-                // Only then is there somebody else.
+                // Only then is there another process.
                 let dead = served.processes[0];
                 let alive = bed.process("hook-9");
                 served.serve(&bed, alive);
@@ -211,9 +211,9 @@ fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_cos
                 if form == 0 {
                     served.service.stop(dead, bed.rt.now());
                 }
-                // The probe notices, or the Node is given up, and the Service sends nobody there any more; connections that are there stay.
+                // The probe notices, or the Node is given up, and the Service sends no more calls there; existing connections remain.
                 bed.wait(secs(if form == 2 { 51 } else { 11 })).await;
-                // No more are kept than 25.
+                // At most 25 connections are kept.
                 for number in 0..connections.min(25) {
                     let (error, took) = create(&bed, &client, &format!("never-{number}")).await;
                     assert_eq!(error, Err(failed("context deadline exceeded", 3)), "connection {number}");
@@ -224,7 +224,7 @@ fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_cos
                 assert!(took < secs(2) && served.asked() == [alive], "{took:?}");
             });
         }
-        // A crash is told at once: nobody waits, and only who dials before the probe has noticed may be refused.
+        // A crash is noticed immediately: no call waits, and only a call that dials before the probe has noticed may be refused.
         Testbed::run(seed, async |bed| {
             let client = bed.client_on("writer", 0);
             let served = Served::new(&bed, 2);
@@ -259,7 +259,7 @@ fn k200_a_host_that_comes_back_knows_nothing_of_its_connections_and_one_that_is_
         assert_eq!(error, Err(failed("read tcp hooks.default.svc:443: read: connection reset by peer", 10)));
         assert!(took < secs(1), "{took:?}");
         creates(&bed, &client, ["c".to_owned()]).await;
-        // Without a connection the first packet is sent again and again, and arrives when the host is there in time.
+        // Without a connection the first packet is retransmitted, and arrives when the host is back in time.
         bed.wait(secs(91)).await;
         bed.cluster.darken(host);
         let (error, took) = create(&bed, &client, "d").await;

@@ -1,4 +1,4 @@
-//! K §10.9: which webhooks are asked about a request, in which order, and what a dry run asks (K190 to K196).
+//! K §10.9: the webhooks called for a request, their order, and the calls of a dry run (K190 to K196).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::expect::*;
 
 use ReinvocationPolicy::IfNeeded;
 
-/// Lets everything through as it is.
+/// Allows every request without a change.
 async fn pass(_: usize, _: Review) -> Verdict {
     Ok(None)
 }
@@ -31,7 +31,7 @@ async fn counts(review: Review, name: &'static str) -> Verdict {
     Ok(Some(Arc::new(labelled(&map, name, &count.to_string())) as Obj))
 }
 
-/// Sets a label if it is not there.
+/// Sets a label if it is missing.
 async fn marks(review: Review, name: &'static str) -> Verdict {
     let map = object_of::<ConfigMap>(&review);
     Ok(Some(if label(&map, name).is_empty() { Arc::new(labelled(&map, name, "1")) as Obj } else { Arc::new(map) }))
@@ -98,7 +98,7 @@ fn k191_a_namespace_selector_is_about_what_is_in_a_namespace_and_about_namespace
         client.create(config_map("a", "v", "1")).await.unwrap();
         client.create(in_namespace("other", "a")).await.unwrap();
         assert_eq!((named.calls(), chosen.calls()), (1, 0));
-        // Updates of a Namespace are judged by the labels that it will have, deletions by those that it has.
+        // Updates of a Namespace are matched by its new labels, deletions by its current ones.
         let other = client.get::<Namespace>(&ObjectKey::cluster("other")).await.unwrap();
         let on = client.update(labelled(&*other, "ipam", "on")).await.unwrap();
         assert_eq!(spaces.calls(), 1);
@@ -132,7 +132,7 @@ fn k192_an_object_selector_looks_at_the_object_before_and_after_and_at_what_othe
         client.create(labelled(&config_map("b", "v", "1"), "ipam", "1")).await.unwrap();
         client.delete::<ConfigMap>(&key("b"), DeleteOptions::default()).await.unwrap();
         assert_eq!(validating.calls(), 4, "a deletion by what goes");
-        // A webhook that was called before can put the label there.
+        // A webhook that is called earlier can set the label.
         let later = hook_with::<ConfigMap, _>(&bed, "later", true, FailurePolicy::Fail, select, pass);
         hook::<ConfigMap, _>(&bed, "before", true, FailurePolicy::Fail, |_, review| marks(review, "ipam"));
         client.create(config_map("c", "v", "1")).await.unwrap();
@@ -180,7 +180,7 @@ fn k193_match_conditions_all_have_to_hold_and_one_that_cannot_be_told_follows_th
     }
 }
 
-/// Who was asked, in order, and the object in the end. `hooks`: the name, the policy, and whether each call changes the object.
+/// The webhooks called, in order, and the resulting object. `hooks`: the name, the policy, and whether each call changes the object.
 fn order_of_calls(hooks: &'static [(&str, ReinvocationPolicy, bool)], selector: Option<(&str, Selector)>) -> (Vec<String>, ConfigMap) {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
@@ -202,16 +202,16 @@ fn order_of_calls(hooks: &'static [(&str, ReinvocationPolicy, bool)], selector: 
 #[test]
 fn k194_who_wants_to_is_asked_once_more_after_another_changed_the_object() {
     use ReinvocationPolicy::Never;
-    // As observed: the second call of the first is news to the last one.
+    // As observed: the second call of the first one changes the object for the last one.
     let (order, map) = order_of_calls(&[("a", IfNeeded, true), ("b", Never, false), ("c", IfNeeded, true)], None);
     assert_eq!(order, ["a", "b", "c", "a", "c"]);
     assert_eq!(["a", "b", "c"].map(|name| label(&map, name)), ["2", "1", "2"]);
-    // Nobody is asked again because of its own change, nor if nothing changed after it.
+    // A webhook is not called again because of its own change, nor if nothing changed after it.
     assert_eq!(order_of_calls(&[("a", IfNeeded, true)], None).0, ["a"]);
     assert_eq!(order_of_calls(&[("b", Never, false), ("a", IfNeeded, true)], None).0, ["b", "a"]);
     assert_eq!(order_of_calls(&[("a", Never, true), ("b", Never, true)], None).0, ["a", "b"]);
     assert_eq!(order_of_calls(&[("a", IfNeeded, false), ("b", Never, false), ("c", IfNeeded, false)], None).0, ["a", "b", "c", "a"]);
-    // Who did not match at first is not asked in the second round, though it would match by then.
+    // A webhook that did not match at first is not called in the second round, although it would match by then.
     let late = ("a", where_label("b", "1"));
     assert_eq!(order_of_calls(&[("a", IfNeeded, true), ("b", Never, false)], Some(late)).0, ["b"]);
 }

@@ -1,4 +1,4 @@
-//! What is bound to a name, or deleted by one, whoever has it by then.
+//! Bindings and deletes by name, which apply to whichever object has the name at that time.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_machinery::api::{DeleteOptions, Verb};
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::super::kubelet::plugin::Plugin;
 use super::{SECOND, Stage, config, target};
 
-/// For how long the deletes of a process are held up.
+/// The delay of a process's deletes, in seconds.
 const LATE: u32 = 20;
 
 /// From now on deletes of pods by `process` take [`LATE`] seconds longer to arrive.
@@ -30,7 +30,7 @@ fn delete_late(stage: &Stage, process: ProcessId) {
     });
 }
 
-/// Somebody deletes the pod `web` by force and makes it anew on `node-1`. Returns its UID.
+/// Deletes the pod `web` by force and creates it again on `node-1`. Returns its UID.
 async fn recreate(stage: &Stage) -> Option<String> {
     let old = stage.pod("web").expect("the pod is there").metadata.uid.clone();
     stage.delete("web", grace(0)).await;
@@ -92,7 +92,7 @@ fn k145_pods_bound_to_a_node_get_an_add_of_the_next_kubelet_of_its_name() {
         stage.strike([(36_000, FaultKind::HostDown(HostDown { host: target("node-0") }))]).await;
         let before = stage.node("node-0").unwrap();
         stage.user.delete::<Node>(&ObjectKey::cluster("node-0"), DeleteOptions::default()).await.unwrap();
-        // Another machine that is called as the one that is gone.
+        // Another machine with the name of the one that is gone.
         let plugin = Plugin::new(&stage.bed.rt);
         let host = stage.bed.rt.add_host("replacement");
         let next = stage.bed.rt.add_process(host, "kubelet-replacement");

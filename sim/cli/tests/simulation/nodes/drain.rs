@@ -1,4 +1,4 @@
-//! Nodes that people drain: cordons, evictions, and the budgets that refuse them (K §6.5, K110).
+//! Nodes that are drained: cordons, evictions, and the budgets that refuse them (K §6.5, K110).
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -42,7 +42,7 @@ fn is_ready(stage: &Stage, pod: &str) -> bool {
     stage.condition(pod, "Ready") == "True"
 }
 
-/// A workload called `web`, with this in its spec.
+/// A workload called `web` with this spec.
 fn workload(mut spec: Value) -> Value {
     spec["selector"] = json!({"matchLabels": {"app": "web"}});
     spec["template"] = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}});

@@ -1,4 +1,4 @@
-//! Heartbeats that nobody could miss are not sent, and nobody can tell.
+//! Heartbeats whose absence cannot matter are not sent, and that has no observable effect.
 
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ fn jiff_seconds(stage: &Stage) -> i64 {
     stage.bed.cluster.wall(stage.machines[0].runtime.kubelet()).as_second()
 }
 
-/// Where a fault hits some requests and others not, the draws of a request depend on those before it: only what hits all of them can be
-/// compared. And a manager that stood still looks at its nodes and hears of them at the same moment: which comes first is drawn, too.
+/// A disturbance of heartbeats: its name, the second at which it begins, its duration, and the fault.
 ///
-/// How a way to trouble heartbeats is called, after which it begins, how long it lasts, and what it is.
+/// If a fault affects only some requests, the draws of a request depend on those before it, so only faults that affect all requests can be
+/// compared. Also, a manager that was paused checks its nodes and receives their updates at the same moment: the order is drawn, too.
 type Row = (&'static str, u32, u32, FaultKind);
 
 fn rows() -> Vec<Row> {
@@ -94,7 +94,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// When each node changed its condition Ready, and how: in whole seconds.
+/// The times at which each node changed its condition Ready, in whole seconds, and the changes.
 fn transitions(seed: u64, always: bool, row: &Row) -> Vec<(u64, String)> {
     let (_, after, lasts, kind) = row.clone();
     let before = |bed: &kube_sim::testbed::Testbed| {
@@ -103,7 +103,7 @@ fn transitions(seed: u64, always: bool, row: &Row) -> Vec<(u64, String)> {
         }
     };
     Stage::run_with(seed, 3, everybody(), before, async |stage| {
-        // The faults begin at the same moments.
+        // The faults begin at the same times.
         stage.bed.rt.sleep_until(sim_config::time::SimTime::from_secs(60 + u64::from(after))).await;
         stage.strike([(lasts, kind)]).await;
         let state = |node: &str| format!("{node} {}", stage.ready(node));

@@ -1,5 +1,5 @@
-//! Nodes that fall silent, come back, go and come: heartbeats, the node lifecycle controller, taint eviction and pod garbage collection
-//! (K §6, K136 to K145), with real kubelets, and a plugin that records what it is called for.
+//! Nodes that fall silent, return, are removed and added: heartbeats, the node lifecycle controller, taint eviction and pod garbage
+//! collection (K §6, K136 to K145), with real kubelets, and a plugin that records its calls.
 
 mod by_name;
 mod drain;
@@ -66,18 +66,18 @@ fn config(bed: &Testbed, number: usize) -> KubeletConfig {
     }
 }
 
-/// Every controller that these tests are about.
+/// Every controller that these tests need.
 fn everybody() -> Set {
     Set::of(Controller::ALL.into_iter().chain([Controller::NodeLifecycle, Controller::PodGc]))
 }
 
 impl Stage {
-    /// Runs `test` with so many nodes that are ready.
+    /// Runs `test` with this many ready nodes.
     fn run<T>(seed: u64, nodes: usize, test: impl AsyncFnOnce(Stage) -> T) -> T {
         Self::run_with(seed, nodes, everybody(), |_| (), test)
     }
 
-    /// The same with other controllers, after `before`.
+    /// Like `run`, with other controllers, after `before`.
     fn run_with<T>(seed: u64, nodes: usize, set: Set, before: impl FnOnce(&Testbed), test: impl AsyncFnOnce(Stage) -> T) -> T {
         Testbed::run(seed, async |bed| {
             let user = bed.client("user");
@@ -129,7 +129,7 @@ impl Stage {
         self.stored::<Pod>(&key(name)).map(Arc::new)
     }
 
-    /// The pods there are, by name.
+    /// The existing pods, by name.
     fn pods(&self) -> Vec<Pod> {
         self.bed.cluster.store(|store| {
             let table = store.table(self.bed.kind::<Pod>());
@@ -137,7 +137,7 @@ impl Stage {
         })
     }
 
-    /// The phase of a pod; empty if there is none.
+    /// The phase of a pod; empty if it does not exist.
     fn phase(&self, name: &str) -> String {
         self.pod(name).and_then(|pod| pod.status.as_ref()?.phase.clone()).unwrap_or_default()
     }
@@ -185,7 +185,7 @@ impl Stage {
         self.bed.wait(SECOND * seconds).await;
     }
 
-    /// Waits until `holds`, for so many seconds at most. Returns how many it took, rounded up.
+    /// Waits until `holds`, for at most this many seconds. Returns the seconds that it took, rounded up.
     async fn until(&self, what: &str, seconds: u32, holds: impl Fn() -> bool) -> u32 {
         for tenth in 0..seconds * 10 {
             if holds() {
@@ -196,7 +196,7 @@ impl Stage {
         panic!("after {seconds} s still not: {what}");
     }
 
-    /// Begins faults that last for so many seconds each, as a plan would.
+    /// Begins faults that last for this many seconds each, like in a plan.
     async fn strike<const N: usize>(&self, kinds: [(u32, FaultKind); N]) -> Arc<Faults> {
         let at = self.bed.rt.now() + Duration::from_millis(1);
         let plan = kinds.map(|(lasts, kind)| Fault { common: Window::new(at, Some(Span(SECOND * lasts))), kind });

@@ -1,4 +1,4 @@
-//! Pods that nobody but the garbage collection of pods removes, and Nodes that go and come.
+//! Pods that only the garbage collection of pods removes, and Nodes that are removed and added.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -108,7 +108,7 @@ fn pods_of_a_machine_that_is_out_of_service_go_at_once_and_a_stateful_set_goes_o
         stage.strike([(400, fault)]).await;
         stage.wait(69).await;
         assert_eq!((stage.ready(&node).as_str(), stage.is_terminating("web-0")), ("Unknown", false));
-        // Nobody bears that taint: it is evicted at once, and at the next round collected.
+        // The pod does not tolerate that taint: it is evicted at once, and collected in the next round.
         let is_new = || stage.pod("web-0").is_some_and(|pod| pod.metadata.uid != first.metadata.uid);
         let took = stage.until("there is another one", 30, is_new).await;
         stage.until("it runs elsewhere", 30, || stage.phase("web-0") == "Running").await;

@@ -20,7 +20,7 @@ use super::scenario;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A cluster without applications whose two replicas serve webhooks. Read once: tests that run at the same time share the file.
+/// A cluster without applications whose two replicas serve webhooks. It is read once: concurrent tests share the file.
 static EMPTY: LazyLock<Scenario> = LazyLock::new(|| scenario("admission", EMPTY_TEXT));
 const EMPTY_TEXT: &str = r#"
 name = "webhooks"
@@ -31,7 +31,7 @@ workload = { kind = "spiderpool", nodes = 1, apps = 0, pools = 0, controllers = 
 always = ["no-address-has-two-live-sandboxes"]
 "#;
 
-/// Runs `test` beside the replicas of that cluster.
+/// Runs `test` with the replicas of that cluster.
 fn beside<T>(seed: u64, test: impl AsyncFnOnce(Testbed, SimClient) -> T) -> T {
     let plan = EMPTY.draw(seed);
     Testbed::run(seed, async |bed| {
@@ -69,7 +69,7 @@ fn a_pool_of_people_gets_its_defaults_from_a_replica_whoever_leads() {
         }
         let reserved: SpiderReservedIP = from_json(json!({"metadata": {"name": "r"}, "spec": {"ips": ["10.0.0.1"]}}));
         assert_eq!(user.create::<SpiderReservedIP>(reserved).await.unwrap().spec.ip_version, Some(4));
-        // The one that does not lead goes on alone, and so does the other one.
+        // The replica that does not lead works alone, and so does the other one.
         for number in 0..2 {
             let process = bed.rt.find_process(&format!("spiderpool-controller-{number}")).unwrap();
             bed.cluster.crash(process);
@@ -120,7 +120,7 @@ fn without_a_replica_a_write_of_a_pool_fails_and_one_of_its_status_does_not() {
     });
 }
 
-/// Whether both of two overlapping pools pass that are created at the same time.
+/// Whether two overlapping pools that are created at the same time are both accepted.
 fn both_pass(seed: u64) -> bool {
     beside(seed, async |bed, user| {
         let other = bed.client("other");
@@ -139,7 +139,7 @@ fn k124_two_overlapping_pools_that_are_created_at_once_can_both_pass() {
     assert!((1..60).any(both_pass));
 }
 
-/// A pod and a pool come while no replica lives; then they are back.
+/// A pod and a pool are created while no replica is running; then the replicas return.
 const WITHOUT_REPLICAS: &str = r#"
 name = "allocation-goes-on"
 why = "Do pods get addresses while no webhook is served?"

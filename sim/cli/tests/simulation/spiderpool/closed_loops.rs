@@ -1,4 +1,4 @@
-//! Pods of a node that ask one after the other: when calls begin, and what requests they make.
+//! Pods of a node that ask one after the other: the times of calls, and their requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use sim_harness::system::RunOptions;
 use sim_harness::world::{Outcome, Stage, run};
 use sim_spiderpool::workload::IpamNote;
 
-/// Nodes whose pods ask one after the other for addresses of one pool, with these lines of a workload, and upstream's agents.
+/// A run of nodes whose pods ask one after the other for addresses of one pool, with these lines of a workload, and upstream's agents.
 fn looped(workload: &str) -> Outcome {
     let text = format!(
         "name = 'loops'\nwhy = 'a test'\nphases = {{ safety = '1s', liveness = '100s' }}\n[workload]\nkind = 'spiderpool'\n\
@@ -70,7 +70,7 @@ fn the_calls_of_a_node_come_one_after_the_other_and_those_of_nodes_side_by_side(
         assert_eq!(of.iter().map(|call| call.add).collect::<Vec<_>>(), [[true; 6], [false; 6]].concat());
         assert_eq!((of[0].began, of[6].began), (SimTime::from_secs(5), hold), "all nodes begin together");
         for pair in of.windows(2) {
-            // The socket takes no time: nobody lingers between two calls.
+            // The socket takes no time: there is no pause between two calls.
             let next = if pair[0].add && !pair[1].add { hold } else { pair[0].ended };
             assert_eq!(pair[1].began, next, "{pair:?}");
         }
@@ -89,7 +89,7 @@ fn a_call_makes_the_requests_that_upstreams_program_makes_and_nobody_else_makes_
         let mut sent: BTreeMap<(&str, Verb), u64> = BTreeMap::new();
         for (process, logged) in &outcome.requests {
             let Logged::Request(request) = logged else { continue };
-            // Watches open whenever one has ended.
+            // A watch opens again whenever one has ended.
             if request.verb != Verb::Watch && request.at >= SimTime::from_secs(from) && request.at < SimTime::from_secs(to) {
                 let who = if process.starts_with("agent-") { "agent" } else { &**process };
                 *sent.entry((who, request.verb)).or_default() += 1;
@@ -97,11 +97,11 @@ fn a_call_makes_the_requests_that_upstreams_program_makes_and_nobody_else_makes_
         }
         sent
     };
-    // ADD: the pool read and written, again after each conflict, and the endpoint made; in the first ADD of each agent pods and endpoints
-    // are listed.
+    // ADD: the pool is read and written, again after each conflict, and the endpoint is created; the first ADD of each agent also lists
+    // pods and endpoints.
     let adds = [(Verb::Get, 12 + counts.conflicts), (Verb::Create, 12), (Verb::Update, 12 + counts.conflicts), (Verb::List, 6)];
     assert_eq!(between(5, 19), adds.map(|(verb, count)| (("agent", verb), count)).into());
-    // DEL: pod, endpoint and pool read, the pool written, the endpoint's finalizer patched away.
+    // DEL: pod, endpoint and pool are read, the pool is written, the endpoint's finalizer is patched away.
     let dels = [(Verb::Get, 36 + counts.other_conflicts), (Verb::Update, 12 + counts.other_conflicts), (Verb::Patch, 12)];
     assert_eq!(between(35, 60), dels.map(|(verb, count)| (("agent", verb), count)).into());
 }

@@ -1,4 +1,4 @@
-//! Nodes that people drain, by operations of a script.
+//! Nodes that are drained by operations of a script.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use sim_harness::world::{Outcome, Stage, run};
 
 use super::scenario;
 
-/// Two of three nodes are drained at the same time, which have two of the three pods of a StatefulSet.
+/// Two of three nodes are drained at the same time; they have two of the three pods of a StatefulSet.
 fn drained(budget: &str) -> String {
     format!(
         r#"
@@ -49,10 +49,10 @@ fn all<K: Object>(outcome: &Outcome) -> Vec<&K> {
     outcome.objects.iter().filter_map(|(_, object)| object.as_any().downcast_ref()).collect()
 }
 
-/// A budget by which one pod may be missing.
+/// A budget that allows one unavailable pod.
 const ONE_GOES: &str = "max_unavailable = \"1%\"";
 
-/// The UIDs and the nodes of the pods whose names begin so.
+/// The UIDs and the nodes of the pods whose names begin with `prefix`.
 fn pods(outcome: &Outcome, prefix: &str) -> BTreeSet<(String, String)> {
     let of = all::<Pod>(outcome).into_iter().filter(|pod| pod.metadata.name.as_ref().is_some_and(|name| name.starts_with(prefix)));
     of.filter_map(|pod| Some((pod.metadata.uid.clone()?, pod.spec.as_ref()?.node_name.clone()?))).collect()

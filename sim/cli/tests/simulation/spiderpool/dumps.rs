@@ -1,5 +1,5 @@
-//! Whatever a dump of a cluster holds, three agree about each of its records: what `explain --reclaim` says of it, what the collector of a
-//! run does with it, and what the claims call right.
+//! For each record in any dump of a cluster, three parts agree: the explanation of `explain --reclaim`, the action of the collector in a
+//! run, and the judgement of the claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,12 +14,12 @@ use sim_harness::engine::load::{self, LoadOptions};
 
 use super::{ipam_sim, scenarios, scratch};
 
-/// What the wall clock shows when a run begins.
+/// The wall-clock time at the beginning of a run.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 const AN_HOUR_BEFORE: &str = "2025-12-31T23:00:00Z";
 const SOON: &str = "2026-01-01T00:00:20Z";
 
-/// A record and what is around it: which case, and how it is in particular.
+/// A record and its surroundings: the case, its number, and its details.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     what: What,
@@ -27,7 +27,7 @@ struct Case {
     flags: [bool; 3],
 }
 
-/// The sorts of records that a cluster may hold.
+/// The kinds of records that a cluster may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     LivePod,
@@ -47,19 +47,19 @@ enum What {
     NamesakeOfVm,
     KeyOfNoAddress,
     UidUnderAnotherName,
-    /// A pod that failed though its containers were to start again: its node shut down, the kubelet refused it, it ran too long.
+    /// A pod that failed although its containers should restart: its node shut down, the kubelet refused it, or it ran too long.
     FailedPod,
     /// A live pod with two records, one of which its endpoint does not name.
     SecondRecord,
-    /// The same where its only record is in a pool that serves nobody.
+    /// A live pod whose only record is in a pool that serves no pod.
     RecordElsewhere,
     /// A pod of a ReplicaSet, a Job or another owner that was left out of the dump.
     OwnerLeftOut,
     /// An endpoint that names a pool which was left out.
     PoolLeftOut,
-    /// Somebody has deleted the endpoint of a live pod: its finalizer holds it.
+    /// The endpoint of a live pod was deleted: its finalizer keeps it.
     EndpointDeleted,
-    /// The endpoint of a pod that is gone, or that ends on a node out of reach, with the finalizer of another program.
+    /// The endpoint of a pod that is gone, or that terminates on an unreachable node, with the finalizer of another program.
     EndpointHeld,
 }
 
@@ -92,7 +92,7 @@ const ALL: [What; 24] = [
     EndpointHeld,
 ];
 
-/// The settings of a cluster, and what it holds.
+/// The settings and the content of a cluster.
 #[derive(Clone, Debug)]
 struct Drawn {
     keeps_places: bool,
@@ -114,16 +114,16 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
-/// The objects of a cluster in the making.
+/// The objects of a cluster that is being built.
 #[derive(Default)]
 struct Dump {
     objects: Vec<Value>,
     records: Map<String, Value>,
-    /// The records of a pool that serves nobody who does not name it.
+    /// The records of a pool that serves only pods that name it.
     elsewhere: Map<String, Value>,
 }
 
-/// Whom a pod belongs to: version, kind and name.
+/// The owner of a pod: version, kind and name.
 type Owner<'a> = Option<(&'a str, &'a str, &'a str)>;
 
 impl Dump {
@@ -446,7 +446,7 @@ fn explained(manifests: &str, now: &str) -> ExplainReclaimReport {
     ExplainReclaimReport::from_json(&out).unwrap()
 }
 
-/// Which addresses each pod says at the end that it answers on.
+/// The addresses in each pod's status at the end.
 fn shown_at_the_end(dump: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let pods = manifest::read(&[dump.to_owned()]).unwrap().into_iter().filter(|manifest| manifest.kind == "Pod");
     let shown = |pod: &Value| {
@@ -456,14 +456,14 @@ fn shown_at_the_end(dump: &Path) -> BTreeMap<String, BTreeSet<String>> {
     pods.map(|pod| (format!("{}/{}", pod.namespace.as_deref().unwrap_or_default(), pod.name), shown(&pod.value))).collect()
 }
 
-/// What a run came to: whether every claim held, and what reclaim left, as `explain` sees it then, with the addresses that pods answer on.
+/// The result of a run: the report on claims, the records that reclaim left, as explained then, and the addresses in the pods' status.
 struct End {
     report: ReplayReport,
     left: ExplainReclaimReport,
     shown: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Runs a calm hour of the collector's life on a dump: no fault, and nobody changes anything.
+/// Runs the collector on a dump for a calm hour: without faults and without changes.
 fn run(folder: &Path, dump: &str) -> End {
     let path = |name: &str| -> PathBuf { folder.join(name) };
     let options = LoadOptions {
@@ -491,7 +491,7 @@ fn agree(folder: &Path, drawn: &Drawn) -> Result<(), TestCaseError> {
     fs::write(&file, Dump::of(drawn).to_string()).unwrap();
     let dump = file.display().to_string();
     let before = explained(&dump, BEGIN);
-    // Whether the finalizer of an instance ever goes depends on whether the cluster runs KubeVirt.
+    // Whether the finalizer of an instance is ever removed depends on whether the cluster runs KubeVirt.
     let is_ending = |case: &Case| matches!(case, Case { what: Instance, flags: [true, true, _], .. });
     let ending: BTreeSet<String> =
         drawn.cases.iter().enumerate().filter(|(_, case)| is_ending(case)).map(|(at, _)| format!("shop/v{at}")).collect();
@@ -504,16 +504,16 @@ fn agree(folder: &Path, drawn: &Drawn) -> Result<(), TestCaseError> {
         let found = end.left.records.iter().find(|left| (&left.pool, &left.ip) == (&record.pool, &record.ip));
         let is_still_there = found.is_some_and(|left| left.pod == record.pod);
         let is_the_same = is_still_there && found.is_some_and(|left| left.uid == record.uid);
-        // What decided may be another thing by then: a pod of the name has come that has other addresses, or one that had addresses has
-        // none, because no pool serves it.
+        // The reason may have changed by then: a pod of the same name has other addresses now, or a pod that had addresses has none: no
+        // pool serves it.
         let shown = end.shown.get(&record.pod).cloned().unwrap_or_default();
         let served_otherwise = !shown.is_empty() && !shown.contains(&record.ip);
         let no_more_in_use = record.row == "U-3u" && !shown.contains(&record.ip);
         let waits_again = record.row == "U-1" && shown.is_empty();
         let ends = ending.contains(&record.pod);
-        // Its agent lets a deleted endpoint go. Where no pool serves the pod then, the ADD fails and gives back what the endpoint named.
+        // The agent releases a deleted endpoint. If no pool serves the pod then, the ADD fails and returns the addresses of the endpoint.
         let is_given_back = !drawn.serves && deleted.contains(&record.pod) && shown.is_empty();
-        // Garbage collection deletes pods whose StatefulSet is not there.
+        // Garbage collection deletes pods whose StatefulSet does not exist.
         let is_collected = record.row.starts_with("P-") && !end.shown.contains_key(&record.pod);
         match record.action.as_str() {
             "keep" => prop_assert!(
@@ -555,7 +555,7 @@ fn they_agree_about_each_sort_of_record_however_it_is_in_particular() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// The exit code of `run` of a shipped scenario on the project's own dump, with what it said.
+/// The exit code and the output of `run` for a scenario of the repository on the project's own dump.
 fn of_own_dump(scenario: &str) -> (u8, String) {
     let path = |name: &str| scenarios().join(name).display().to_string();
     let (file, dump) = (path(scenario), path("dumps/reclaim.yaml"));
@@ -572,7 +572,7 @@ fn the_dump_of_the_book_holds_in_every_scenario_that_it_is_brought_to() {
     }
 }
 
-/// What no API server takes: names of objects, of a namespace, of a node, and a label.
+/// Invalid names that every API server refuses: of objects, of a namespace, of a node, and a label.
 const BAD_NAMES: &str = r#"{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":"UPPER case!","namespace":"bad/ns"},"spec":{"containers":[]}},
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":"a\n::error file=x::y","labels":{"app":"a b"}},"spec":{"containers":[],"nodeName":"N"}},

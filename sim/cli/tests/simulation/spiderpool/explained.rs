@@ -1,5 +1,5 @@
-//! The address that `explain` gives is the one that a run gives: both are core's decision, but on the one side a cluster as kubectl
-//! prints it, on the other an agent's caches, a kubelet's request and writes of pools.
+//! `explain` gives the same address as a run: both use core's decision, but on one side with a cluster as kubectl prints it, on the other
+//! with an agent's caches, a kubelet's request and writes of pools.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,21 +43,21 @@ events = "0s..1s"
 always = ["revisions-only-grow"]
 "#;
 
-/// How pods come to their pools. A namespace that names pools hides those of the CNI configuration, and both hide the cluster's.
+/// The ways in which pods get their pools. A namespace that names pools hides those of the CNI configuration, and both hide the cluster's.
 const WISHES: [&str; 3] =
     [r#"["cluster-default", "ippool", "wildcard"]"#, r#"["cni-config", "ippools"]"#, r#"["namespace", "nameless", "ippool"]"#];
 
-/// The first ADD of a run: for whom, when, and what came of it.
+/// The first ADD of a run: its pod, its time, and its result.
 struct First {
     pod: String,
     nic: String,
     begun: SimTime,
-    /// Nothing if the agent refused.
+    /// The addresses; none if the agent refused.
     given: BTreeSet<IpAddr>,
 }
 
-/// `None` if there is none, or if another ADD began before it had ended: that one may have been faster. Neither counts one whose own
-/// NICs or families got in each other's way: they are served at once, and `explain` serves them in turn.
+/// The first ADD; `None` if there is none, or if another ADD began before it had ended: that one may have been faster. An ADD whose own
+/// NICs or families conflicted does not count either: they are served concurrently, and `explain` serves them in turn.
 fn first_add(records: &[Record]) -> Option<First> {
     let mut adds = records.iter().filter_map(|record| match &record.what {
         What::Note { note, .. } => match note.downcast_ref()? {
@@ -72,7 +72,7 @@ fn first_add(records: &[Record]) -> Option<First> {
     Some(First { pod: pod.to_string(), nic: nic.to_string(), begun, given })
 }
 
-/// What `explain` says of the cluster as it was a moment before `first`.
+/// The explanation for the cluster just before `first`.
 fn explained(folder: &Path, plan: &Plan, spider: &SpiderPlan, first: &First) -> ExplainReport {
     let path = |name: &str| folder.join(name).display().to_string();
     let (file, dump, settings, cni) = (path("plan.toml"), path("cluster.yaml"), path("settings.toml"), path("cni.conf"));

@@ -16,7 +16,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// `run SCENARIO --manifests PATH`, as JSON.
+/// The report of `run SCENARIO --manifests PATH`.
 fn swept(scenario: &str, manifests: &Path, more: &[&str]) -> RunReport {
     let (file, manifests) = (text(&scenarios().join(scenario)), text(manifests));
     let args = ["run", &file, "--manifests", &manifests, "--format", "json"];
@@ -25,7 +25,7 @@ fn swept(scenario: &str, manifests: &Path, more: &[&str]) -> RunReport {
     RunReport::from_json(&out).unwrap()
 }
 
-/// The names of the pools of a cluster, and those that were given from in it.
+/// The names of the pools of a cluster, and of those from which addresses were given.
 fn pools(dump: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
     let (mut all, mut used) = (BTreeSet::new(), BTreeSet::new());
     for object in dump.split("---\n").filter(|object| object.contains("\nkind: SpiderIPPool\n")) {
@@ -43,7 +43,7 @@ fn spider(plan: &Plan) -> &SpiderPlan {
     spider
 }
 
-/// A cluster as its owner may have written it: no Node, no Namespace, a pool without what webhooks add.
+/// A cluster as a user may write it: no Node, no Namespace, a pool without the fields that webhooks add.
 const MINE: &str = "
 apiVersion: v1
 kind: List
@@ -101,7 +101,7 @@ fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
     let folder = scratch("mine");
     let file = folder.join("mine.yaml");
     fs::write(&file, MINE).unwrap();
-    // Only plans of failures are written, so this asks for more than anybody can keep.
+    // Only plans of failures are written, so this requires what no run can satisfy.
     let out = text(&folder.join("out"));
     let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
     let more = ["--seeds", "1", "--set", "phases.safety=50ms", "--set", at_once, "--force", "--out", &out];
@@ -113,7 +113,7 @@ fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
     assert_eq!((spider.nodes, spider.node_names.as_slice()), (1, ["worker-7".to_owned()].as_slice()));
     assert_eq!(spider.settings["enableStatefulSet"], "false");
     assert!(spider.namespaces.contains_key("shop") && spider.pools.is_empty());
-    // The plan is replayed, shrunk, and its end is a cluster again.
+    // The plan is replayed and shrunk, and its end is a cluster again.
     let dump = folder.join("dump.yaml");
     let (code, out, err) = ipam_sim(&["replay", &plan_file, "--dump", &text(&dump), "--format", "json"]);
     assert_eq!(code, 3, "{err}");
@@ -131,7 +131,7 @@ fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
     assert_eq!((again.exit_code, &again.scenarios[0].failures[..]), (0, &[][..]));
 }
 
-/// A SpiderSubnet, and a Deployment that asks for a pool of it which nobody has made yet.
+/// A SpiderSubnet, and a Deployment that requests a pool of it which does not exist yet.
 const SUBNET: &str = "
 apiVersion: v1
 kind: List
@@ -155,7 +155,7 @@ items:
       spec: {containers: [{name: web, image: app}]}
 ";
 
-/// What a folder with one file of manifests holds, under every seed of a scenario.
+/// The report on a folder with one file of manifests, for every seed of a scenario.
 fn brought(name: &str, text: &str, scenario: &str, more: &[&str]) -> RunReport {
     let file = scratch(name).join("cluster.yaml");
     fs::write(&file, text).unwrap();
@@ -170,7 +170,7 @@ fn subnets_and_applications_without_a_pool_are_a_cluster_in_which_pools_are_made
     assert!(scenario.brought && scenario.allocations.succeeded >= 60, "{:?}", scenario.allocations);
     let made = scenario.sometimes.iter().find(|claim| claim.claim == "an-auto-pool-is-made").unwrap();
     assert_eq!(made.held_in, 20);
-    // The same cluster needs no scenario with subnets of its own.
+    // The same cluster needs no scenario with its own subnets.
     let elsewhere = brought("subnet", SUBNET, "smoke/spiderpool-calm.toml", &["--seeds", "4", "--no-plans"]);
     assert_eq!(elsewhere.exit_code, 0, "{:?}", elsewhere.scenarios[0].failures);
     assert!(elsewhere.scenarios[0].allocations.succeeded > 0);
@@ -196,7 +196,7 @@ fn what_the_cluster_of_the_manifests_cannot_show_is_said_and_not_held_against_th
     assert!(note.contains("does not show ") && note.contains(" an-answer-has-several-nics, an-endpoint-answers"), "{note}");
     let power = format!("ipam-sim selftest {file} --must-hold --manifests ...");
     assert!(out.contains(&power), "a run that holds says how much that says: {out}");
-    // Who makes its own cluster has no such excuse.
+    // A scenario that generates its own cluster has no such excuse.
     let own = swept("smoke/byom-calm.toml", &mine, &["--seeds", "1", "--no-plans"]);
     assert!(!own.scenarios[0].brought);
 }
@@ -242,7 +242,7 @@ fn a_plan_of_what_came_from_standard_input_replays_without_it() {
     assert!(code == Some(3) && out.contains("   as recorded\n") && !out.contains("was edited"), "{out}{err}");
 }
 
-/// A folder with a cluster and a plan of a failing seed that took it, both named relative to the folder, and the plan's file in it.
+/// A folder with a cluster and a plan of a failing seed that used it, both named relative to the folder, and the path of the plan in it.
 fn kept_plan(name: &str) -> (PathBuf, PathBuf) {
     let folder = scratch(name);
     fs::create_dir_all(folder.join("cluster")).unwrap();
@@ -273,7 +273,7 @@ fn a_plan_finds_its_manifests_wherever_it_is_run_from() {
     assert_eq!(code, Some(0), "{err}");
     let (code, out, _) = program_in(&elsewhere, &["replay", "small.toml"]);
     assert!(code == Some(3) && out.contains("   as recorded\n"), "{out}");
-    // Plan and manifests move together.
+    // Plan and manifests are moved together.
     let moved = folder.with_file_name("moved");
     let _ = fs::remove_dir_all(&moved);
     fs::rename(&folder, &moved).unwrap();
@@ -285,12 +285,12 @@ fn a_plan_finds_its_manifests_wherever_it_is_run_from() {
 fn changed_manifests_are_told_as_that_and_not_as_nondeterminism() {
     let (folder, plan) = kept_plan("changed");
     let before = Plan::read(&folder.join(&plan)).unwrap().recorded.unwrap().manifests;
-    // What says the same is the same.
+    // Manifests with the same content count as unchanged.
     let file = folder.join("cluster/mine.yaml");
     fs::write(&file, format!("# a remark\n{MINE}")).unwrap();
     assert_eq!(program_in(&folder, &["replay", &text(&plan)]).0, Some(3));
     fs::write(&file, MINE.replace("replicas: 3", "replicas: 2")).unwrap();
-    // `check` names the plan's place, and the manifests in the sentence.
+    // `check` gives the position in the plan, and names the manifests in the message.
     for (verb, place) in [("replay", "mine.yaml:1:1"), ("shrink", "mine.yaml:1:1"), ("check", "mine.yaml")] {
         let (code, out, err) = program_in(&folder, &[verb, &text(&plan)]);
         assert_eq!(code, Some(2), "{verb}: {out}{err}");

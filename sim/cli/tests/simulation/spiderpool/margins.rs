@@ -1,11 +1,11 @@
-//! Figures of reclaim: pods of a node that is cut off serve on addresses that went back, those of a node that is down do not.
+//! Figures of reclaim: pods of a node that is cut off keep serving on addresses that were reclaimed, those of a node that is down do not.
 
 use ipam_reports::reclaim::{PathFigures, ReclaimFigures};
 use ipam_reports::{RunReport, ScenarioResult, merge};
 
 use super::{ipam_sim, scenarios, scratch};
 
-/// `run` on the scenario with these arguments, and `reclaims.csv` of it.
+/// The report of `run` on the scenario with these arguments, and its `reclaims.csv`.
 fn run(name: &str, arguments: &[&str]) -> (RunReport, String) {
     let (file, out) = (scenarios().join("smoke/unreachable-node.toml"), scratch(name));
     let common =
@@ -20,7 +20,7 @@ fn of<'a>(report: &'a RunReport, name: &str) -> &'a ReclaimFigures {
     report.scenarios.iter().find(named).and_then(|scenario| scenario.reclaim.as_ref()).expect("the scenario reclaims")
 }
 
-/// Margin, in seconds, and whether the address was answered on, of each row of a scenario.
+/// The margin in seconds of each row of a scenario, and whether a sandbox answered on the address.
 fn rows(table: &str, scenario: &str) -> Vec<(f64, bool)> {
     let cells = table.lines().map(|line| line.split(',').collect::<Vec<_>>()).filter(|cells| cells[1] == scenario);
     cells.map(|cells| (cells[9].parse().unwrap(), cells[11] == "true")).collect()
@@ -33,7 +33,7 @@ fn a_node_that_serves_on_makes_margins_negative_and_a_dead_one_positive() {
     let serves_on = of(&report, "unreachable-node-serves-on");
     let PathFigures { records, negative, margin, delay } = &serves_on.trace;
     assert!(*records > 0 && negative == records && serves_on.runs_negative > 0, "{serves_on:?}");
-    // The node is back nine minutes after it was lost, and reclaim was there within a second.
+    // The node returns nine minutes after it was lost, and reclaim came within a second.
     assert!(margin.greatest().unwrap().as_micros() < -60_000_000, "{margin:?}");
     assert!(delay.least().unwrap().as_micros() >= 0 && delay.greatest().unwrap().as_micros() < 1_000_000, "{delay:?}");
 
@@ -43,7 +43,7 @@ fn a_node_that_serves_on_makes_margins_negative_and_a_dead_one_positive() {
     let dead = of(&report, "dead-node-gives-back").total();
     assert!(dead.records > 0 && dead.negative == 0 && dead.margin.least().unwrap().as_micros() > 0, "{dead:?}");
 
-    // The table holds each of them.
+    // The table contains each of them.
     for (name, figures) in [("unreachable-node-serves-on", serves_on.total()), ("dead-node-gives-back", dead)] {
         let rows = rows(&table, name);
         assert_eq!(rows.len() as u64, figures.records);
@@ -60,7 +60,7 @@ fn scans_of_standbys_and_reads_of_owners_are_counted() {
         let (_, report, _) = ipam_sim(&[&common[..], &["--out", out.to_str().unwrap()], arguments].concat());
         let effort = of(&RunReport::from_json(&report).unwrap(), variant).effort;
         let table = std::fs::read_to_string(out.join("runs.csv")).unwrap();
-        // From the right: the workload is a cell with commas in it.
+        // From the right: the workload is a cell that contains commas.
         let mut rows = table.lines().map(|line| line.rsplitn(4, ',').take(3).collect::<Vec<_>>());
         assert_eq!(rows.next().unwrap(), ["owner_reads", "standby_scans", "scans"]);
         let mut sums = [0; 3];
@@ -73,7 +73,7 @@ fn scans_of_standbys_and_reads_of_owners_are_counted() {
     let hardened = effort("effort", &[]);
     let scan_once = effort("effort-standbys", &["--mutation", "standbys-scan-once"]);
     let ask_always = effort("effort-owners", &["--mutation", "owner-asked-for-every-event"]);
-    // Nine minutes of intervals of 30 s, and what restarts begin anew.
+    // Nine minutes of intervals of 30 s, and those that start again after a restart.
     assert!(hardened.standby_scans > 2 * scan_once.standby_scans, "{hardened:?} {scan_once:?}");
     assert!(scan_once.standby_scans > 0 && hardened.scans > hardened.standby_scans, "{hardened:?} {scan_once:?}");
     assert!(ask_always.owner_reads > 2 * hardened.owner_reads && hardened.owner_reads > 0, "{hardened:?} {ask_always:?}");

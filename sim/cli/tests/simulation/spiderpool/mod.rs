@@ -1,5 +1,5 @@
-//! Spiderpool's allocation in the world, as users of the program meet it: their own cluster, traces of production, and `explain`
-//! beside what a run does.
+//! Spiderpool's allocation in the simulated cluster, as users of the program meet it: their own cluster, traces of production, and
+//! `explain` compared with a run.
 
 mod admission;
 mod closed_loops;
@@ -24,14 +24,14 @@ fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// Where tests may write.
+/// A folder in which tests may write.
 fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("spiderpool").join(name);
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// A scenario of this text.
+/// A scenario with this text.
 fn scenario(name: &str, text: &str) -> Scenario {
     let file = scratch(name).join("scenario.toml");
     std::fs::write(&file, text).unwrap();

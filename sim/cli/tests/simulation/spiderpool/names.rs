@@ -1,4 +1,4 @@
-//! Scripted operations name what there can be: in the generated cluster, or in that of the manifests.
+//! Scripted operations name objects that can exist: in the generated cluster, or in that of the manifests.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ app = "db"
 replicas = 3
 "#;
 
-/// The exit code of these arguments after the file of a scenario of this text, and what was said; the folder of the file is `dir`.
+/// The exit code and the output of `verb` with the file of this scenario and these arguments; the folder of the file is `dir`.
 fn said(folder: &Path, scenario: &str, verb: &str, more: &[&str]) -> (u8, String) {
     let file = folder.join("named.toml");
     fs::write(&file, scenario).unwrap();
@@ -75,7 +75,7 @@ fn a_script_is_judged_by_the_cluster_that_it_runs_on() {
     {
         assert_eq!(code, 0, "{said}");
     }
-    // The generated cluster has none of these.
+    // The generated cluster contains none of these.
     let (code, generated) = said(&folder, SCENARIO, "check", &[]);
     assert_eq!(code, 2);
     insta::assert_snapshot!(generated, @r"

@@ -1,8 +1,8 @@
-//! Who is not waited for because his node never comes back.
+//! Claims that do not wait for pods whose node never returns.
 
 use super::{ipam_sim, scratch};
 
-/// A cluster of which one process of a node dies early and for good.
+/// A cluster in which one process of a node dies early and permanently.
 fn losing(process: &str) -> String {
     format!(
         r#"

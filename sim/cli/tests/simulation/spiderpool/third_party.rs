@@ -1,5 +1,5 @@
-//! Applications of a kind that Spiderpool does not know, on subnets: agents make their pools (A §2.2, §8.4), and the controller takes them
-//! back when a look at the API server says that the application is gone (A §8.6).
+//! Applications of a kind that Spiderpool does not know, on subnets: agents create their pools (A §2.2, §8.4), and the controller deletes
+//! them when it finds at the API server that the application is gone (A §8.6).
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ always = ["no-address-has-two-live-sandboxes", "no-address-is-recorded-twice", "
 eventually = [{ claim = "pods-get-addresses", within = "2m" }, { claim = "records-equal-endpoints", within = "2m" }]
 "#;
 
-/// One pod at most; it goes after two minutes, and its workload is nowhere.
+/// At most one pod; it is deleted after two minutes, and its workload does not exist.
 #[test]
 fn the_pool_of_a_workload_that_nobody_knows_stays() {
     let text = CLONES.replace("clone-set", "custom-resource").replace("replicas = 6", "replicas = 1");

@@ -1,4 +1,4 @@
-//! Pods that come and go as in a trace of production.
+//! Pods that arrive and depart as in a trace of production.
 
 use ipam_reports::RunReport;
 use sim_harness::operation::OpKind;
@@ -29,7 +29,7 @@ fn machines_on_demand_serve_the_same_pods() {
         RunReport::from_json(&out).unwrap().scenarios[0].allocations.succeeded
     };
     let (on, on_demand) = (adds("false"), adds("true"));
-    // Pods that live for seconds may end before their agent is there.
+    // Pods that live for seconds may end before their agent is ready.
     assert!(on_demand > 30 && on_demand <= on, "{on_demand} of {on}");
 }
 

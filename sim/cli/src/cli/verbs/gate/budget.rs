@@ -1,13 +1,13 @@
-//! How the time of a gate is shared: a pure function of what is left and what was measured.
+//! The distribution of a gate's time: a pure function of the remaining time and the measured rates.
 
 use std::time::Duration;
 
-/// What a case would still like to run, and how fast it was so far.
+/// The number of seeds that a case still needs, and its speed so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Need {
-    /// How many more seeds it would run if time were no matter.
+    /// The number of further seeds that it would run with unlimited time.
     pub(super) seeds: u64,
-    /// Seeds per second of real time, as measured; more than 0.
+    /// The measured seeds per second of real time; more than 0.
     pub(super) per_second: f64,
 }
 
@@ -17,10 +17,10 @@ impl Need {
     }
 }
 
-/// How many seeds each need gets of the time that is left.
+/// The number of seeds that each need gets in the remaining time.
 ///
-/// All of them where the time suffices. Else nobody gets more time than anybody who wants more: small needs are met, and the large
-/// ones share the rest evenly. What is given takes no longer than `left`, if the measured rates hold.
+/// If there is enough time, each need gets all its seeds. Otherwise no need gets more time than another one that wants more: small needs
+/// are met, and the large ones share the rest evenly. The result takes no longer than `left`, if the measured rates hold.
 pub(super) fn share(left: Duration, needs: &[Need]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_by(|&a, &b| needs[a].seconds().total_cmp(&needs[b].seconds()));
@@ -65,7 +65,7 @@ mod tests {
         proptest::collection::vec((0..100_000u64, 0.1..10_000.0f64).prop_map(|(seeds, rate)| need(seeds, rate)), 0..40)
     }
 
-    /// Seconds that some seeds of a need take.
+    /// The seconds that this many seeds of a need take.
     fn takes(need: Need, seeds: u64) -> f64 {
         seeds as f64 / need.per_second
     }
@@ -79,8 +79,8 @@ mod tests {
             prop_assert!(taken <= left + 1e-6, "{taken} of {left}");
         }
 
-        /// The oracle: whoever did not get everything got as much time as the one who got most, and no time is left for them; both up
-        /// to the time of single seeds: seeds are whole, and what one does not use the next one gets.
+        /// The oracle: each need that did not get everything got as much time as the one that got most, and no time is left for it. Both
+        /// hold up to the time of single seeds: seeds are whole, and unused time goes to the next need.
         #[test]
         fn only_who_wants_more_than_a_fair_share_is_cut(left in 0.0..500.0f64, needs in needs()) {
             let needs: Vec<_> = needs.into_iter().filter(|need| need.per_second > 10.0).collect();

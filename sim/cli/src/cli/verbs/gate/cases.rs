@@ -1,4 +1,5 @@
-//! What a gate asks: the files under its folders, as cases. Everything is read before anything runs, so that bad input is said at once.
+//! The cases of a gate, made of the files under its folders. Everything is read before anything runs, so that bad input is reported at
+//! once.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,53 +22,54 @@ use crate::cli::verbs::deviations;
 use crate::cli::verbs::replay::read_plan;
 use crate::cli::verbs::selftest::{self, Try};
 
-/// How many seeds of each negative scenario must hold without what makes it fail.
+/// The number of seeds of each negative scenario that must hold without the mutations that make it fail.
 const CONTROL_SEEDS: u64 = 4;
-/// How many seeds of each scenario are run again in a fresh process: as many as run first here, so that they need not run for this alone.
+/// The number of seeds of each scenario that run again in a fresh process. It equals the number of first seeds here, so that no seed runs
+/// for this purpose alone.
 pub(super) const DETERMINISM_SEEDS: u64 = 4;
-/// The first seed of the kill matrix: far from the seeds on which the scenarios were made.
+/// The first seed of the kill matrix: far from the seeds with which the scenarios were developed.
 const KILL_FIRST: u64 = 1_000_000;
-/// Within how many seeds a deviation must be found.
+/// The number of seeds within which a deviation must be found.
 const KILL_SEEDS: u64 = 2_000;
 
-/// A case and how it is run.
+/// A case with the work that it needs.
 pub(super) struct Case {
     pub(super) is: GateCase,
     pub(super) job: Job,
 }
 
-/// How a case is run.
+/// The work that a case needs.
 pub(super) enum Job {
-    /// Seeds of a scenario.
+    /// A sweep over seeds of a scenario.
     Sweep(Sweep),
-    /// A plan that must hold.
+    /// A run of a plan that must hold.
     Regression(Plan, Stage),
-    /// A plan that must give its digest.
+    /// A run of a plan that must give its digest.
     Digest(Plan, Stage),
-    /// Seeds of a scenario, here and in a fresh process.
+    /// Seeds of a scenario that run here and in a fresh process.
     Fresh(Arc<Ready>),
-    /// A mutation in scenarios that must hold.
+    /// A mutation that is tried in scenarios that must hold.
     Mutation(Try),
 }
 
-/// Seeds of a scenario.
+/// A sweep over seeds of a scenario.
 pub(super) struct Sweep {
     pub(super) ready: Arc<Ready>,
-    /// What has not run yet.
+    /// The seeds that have not run yet.
     pub(super) left: Option<SeedRange>,
-    /// Whether it is over once the expected violation is found.
+    /// Whether the sweep ends once the expected violation is found.
     pub(super) until_found: bool,
-    /// What the seeds gave that ran first.
+    /// The result of the first seeds.
     pub(super) first: Option<Box<ScenarioResult>>,
 }
 
-/// Everything that a gate asks.
+/// All cases of a gate.
 pub(super) struct Cases {
     pub(super) cases: Vec<Case>,
     pub(super) remarks: Vec<String>,
 }
 
-/// Reads everything. Of a shard only its own cases, with its own seeds.
+/// Reads all cases. For a shard, these are only its own cases, with its own seeds.
 pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
     let change = DeviationChange { profile: args.profile, add: deviations(&args.mutation)?, without: Vec::new() };
     let mut all = Collector { args, change, numbers: Default::default(), found: Cases { cases: Vec::new(), remarks: Vec::new() } };
@@ -90,7 +92,7 @@ pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
     }
     for (part, scenarios) in [(Part::Smoke, &smoke), (Part::Chaos, &chaos), (Part::Negative, &negative)] {
         for ready in scenarios {
-            // A negative scenario says itself within how many seeds it is found.
+            // A negative scenario itself states the number of seeds within which it is found.
             let (first, times) = if part == Part::Negative { (0, 1) } else { (args.from, args.times) };
             all.sweep(part, &ready.scenario.name, Arc::clone(ready), first, ready.scenario.seeds.saturating_mul(times));
         }
@@ -118,16 +120,16 @@ fn plans(folder: &Path) -> Result<Vec<(PathBuf, Plan)>, CliError> {
 
 struct Collector<'a> {
     args: &'a GateArgs,
-    /// How everything that must hold is to deviate.
+    /// The mutations for everything that must hold.
     change: DeviationChange,
-    /// How many cases each part has so far, those of other shards counted.
+    /// The number of cases collected so far in each part, including those of other shards.
     numbers: std::collections::BTreeMap<Part, u32>,
     found: Cases,
 }
 
 impl Collector<'_> {
-    /// Adds a case. One that is not cut by seeds belongs to one shard: they are dealt out in turn. `seeds`: how many are planned, and how
-    /// many of them are required.
+    /// Adds a case. One that is not divided by seeds belongs to one shard: these are dealt out in turn. `seeds` is the number of planned
+    /// and of required seeds.
     fn add(&mut self, part: Part, name: &str, seeds: (u64, u64), result: ScenarioResult, job: impl FnOnce() -> Job) {
         let next = self.numbers.entry(part).or_default();
         let number = *next;
@@ -180,10 +182,10 @@ impl Collector<'_> {
         };
         let left = of_shard(seeds);
         let required = match part {
-            // As many as the scenario itself says, whatever the factor.
+            // The number that the scenario itself states, whatever the factor.
             Part::Smoke | Part::Chaos => of_shard(ready.scenario.seeds.min(seeds)).map_or(0, count),
             Part::Negative => left.map_or(0, count),
-            // Of a sample.
+            // No seed of a sample is required.
             _ => 0,
         };
         let planned = left.map_or(0, count);
@@ -192,20 +194,20 @@ impl Collector<'_> {
         self.add(part, name, (planned, required), result, || Job::Sweep(Sweep { ready, left, until_found, first: None }));
     }
 
-    /// A negative scenario without what makes it fail.
+    /// Adds a negative scenario without the mutations that make it fail.
     fn control(&mut self, ready: &Ready) {
         let mut scenario = ready.scenario.clone();
         scenario.deviations.clear();
         scenario.expect = None;
-        // What it should see it saw with its deviations, if at all.
+        // Its `sometimes` claims may hold only with its deviations.
         scenario.check.sometimes.clear();
         self.change.apply(&mut scenario.deviations);
         let name = scenario.name.clone();
         self.sweep(Part::Control, &name, Arc::new(Ready { scenario, ..ready.clone() }), 0, CONTROL_SEEDS);
     }
 
-    /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others. Every excuse is
-    /// admitted: a deviation that only moves the number of excused seeds is not found.
+    /// Adds each deviation in its negative scenario: the one of its name, otherwise the one with the fewest other deviations. Every excuse
+    /// is allowed: a deviation that only changes the number of excused seeds is not found.
     fn kill_matrix(&mut self, negative: &[Arc<Ready>], must_hold: &[Arc<Ready>]) {
         let mut without = Vec::new();
         for name in systems().mutations().iter().map(|deviation| deviation.name) {
@@ -225,7 +227,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Each deviation in the scenarios of its system that must hold, without the negative ones about it.
+    /// Adds each deviation in the scenarios of its system that must hold, not in its negative scenarios.
     fn mutation_score(&mut self, must_hold: &[Arc<Ready>]) {
         let all: Vec<Ready> = must_hold.iter().map(|ready| (**ready).clone()).collect();
         let wanted: Vec<_> = systems().mutations().iter().collect();
@@ -236,8 +238,7 @@ impl Collector<'_> {
     }
 }
 
-/// A scenario in which every hazard excuses that excuses in one of these, if that must hold: what a mutation breaks there besides goes
-/// unnoticed.
+/// The scenario with all excuses of the `known` scenarios that must hold: violations that these excuse would go unnoticed there.
 pub(in super::super) fn with_excuses_of<'a>(ready: &Ready, known: impl Iterator<Item = &'a Scenario>) -> Ready {
     let must_hold = known.filter(|scenario| scenario.expect.is_none());
     let admitted: BTreeSet<&String> = must_hold.flat_map(|scenario| &scenario.excuses).collect();
@@ -246,12 +247,12 @@ pub(in super::super) fn with_excuses_of<'a>(ready: &Ready, known: impl Iterator<
     ready
 }
 
-/// How many seeds there are in a range.
+/// The number of seeds in a range.
 pub(super) fn count(range: SeedRange) -> u64 {
     u64::try_from(range.count()).unwrap_or(u64::MAX)
 }
 
-/// The name of a kept plan, an empty result for it, and the objects that exist at its beginning.
+/// The name of a kept plan, an empty result for it, and the objects that exist at its start.
 fn about(file: &Path, plan: &Plan) -> Result<(String, ScenarioResult, Stage), CliError> {
     let name = file.file_stem().map_or_else(|| plan.scenario.clone(), |stem| stem.to_string_lossy().into_owned());
     let result = ScenarioResult::new(&*plan.scenario, file.display().to_string(), []);

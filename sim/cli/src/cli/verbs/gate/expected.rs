@@ -1,5 +1,5 @@
-//! What runs that must hold have to reach: every coverage point of the systems, and every `always` and `eventually` claim, that the file
-//! does not call rare.
+//! The coverage required of runs that must hold: every coverage point of the systems, and every `always` and `eventually` claim, except
+//! those that the file calls rare.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use sim_harness::system::systems;
 
 use crate::cli::CliError;
 
-/// What the file of `--coverage` says.
+/// The content of the file of `--coverage`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -22,13 +22,13 @@ struct File {
     rare: BTreeMap<String, String>,
 }
 
-/// Where the file is that nobody has to name, nor to have.
+/// The default file, which need not exist.
 const USUAL: &str = "ci/coverage.toml";
 
-/// Reads the file; `None` if there is none where it usually is: then nothing has to be reached.
+/// Reads the file; `None` if the default file does not exist: then nothing has to be reached.
 ///
 /// # Errors
-/// It was named and is not there, is no such file, names a point that there is not, or has no reason for one.
+/// A named file does not exist, has a wrong format, names a point that does not exist, or gives no reason for a point.
 pub(super) fn read(file: &Path) -> Result<Option<Expected>, CliError> {
     if file == Path::new(USUAL) && !file.exists() {
         return Ok(None);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_named_must_be_there() {
-        // The tests of this package run in its folder, where there is none.
+        // The tests of this package run in its folder, which has no such file.
         assert_eq!(read(Path::new(USUAL)).unwrap(), None);
         assert!(read(Path::new("nowhere/coverage.toml")).unwrap_err().message.contains("nowhere/coverage.toml"));
     }

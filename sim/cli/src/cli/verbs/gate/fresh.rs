@@ -1,4 +1,4 @@
-//! The same seeds twice: here with two workers or more, and in a fresh process with one.
+//! Runs the same seeds twice: here with two workers or more, and in a fresh process with one worker.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::{Child, Command, Output, Stdio};
@@ -15,30 +15,30 @@ use super::cases::{Case, DETERMINISM_SEEDS, Job};
 use super::{Gate, Rates, rates};
 use crate::cli::args::GateArgs;
 
-/// How many workers run the seeds here, at least: one more than in a fresh process.
+/// The minimum number of workers that run the seeds here: one more than in a fresh process.
 const WORKERS: usize = 2;
-/// What a fresh process takes besides its seeds.
+/// The time that a fresh process takes in addition to its seeds.
 const START: Duration = Duration::from_millis(100);
 
-/// By the file and the name of a scenario, what its first seeds gave when they ran for another part of the gate.
+/// The results of the first seeds of scenarios, if they ran for another part of the gate, by the file and the name of the scenario.
 type Known = BTreeMap<(String, String), ScenarioResult>;
 
 /// A fresh process that runs the seeds of a case.
 struct Fresh<'a> {
     case: &'a mut GateCase,
-    /// What the seeds gave here.
+    /// The result of the seeds in this process.
     here: ScenarioResult,
     process: Result<Child, String>,
 }
 
 impl Gate<'_> {
-    /// Compares the digests of the first seeds of scenarios with those of fresh processes, as many at a time as there are workers, as far
-    /// as `time` goes. What the seeds violate is judged elsewhere. `only`: which of the cases that are not done yet, by their place.
+    /// Compares the digests of the first seeds of scenarios with those of fresh processes, as many at a time as there are workers, for at
+    /// most `time`. Violations of these seeds are judged elsewhere. `only` selects the cases by their index; finished ones are skipped.
     pub(super) fn compare_with_fresh_processes(&self, cases: &mut [Case], time: Duration, only: impl Fn(usize) -> bool) {
         let until = Instant::now() + time;
         let (rates, known) = (rates(cases), known(cases));
         let mut running = VecDeque::new();
-        // They overlap: each counts from the end of the one before.
+        // The processes overlap: the time of each counts from the end of the previous one.
         let mut began = Instant::now();
         let fresh = cases.iter_mut().filter(|case| matches!(case.job, Job::Fresh(_)));
         for (_, case) in fresh.enumerate().filter(|(place, case)| only(*place) && case.is.result.seeds == 0) {
@@ -56,7 +56,7 @@ impl Gate<'_> {
             if let Some(here) = self.here(ready, &known) {
                 running.push_back(Fresh { case: &mut case.is, here, process });
             } else if let Ok(mut process) = process {
-                // It cannot be killed if it has ended by itself.
+                // This fails if the process has already ended.
                 let _ = process.kill();
                 let _ = process.wait();
             }
@@ -64,13 +64,13 @@ impl Gate<'_> {
         running.into_iter().for_each(|fresh| self.end(fresh, &mut began));
     }
 
-    /// How long it takes to compare a scenario: about as long as its seeds on all workers.
+    /// The time that the comparison of a scenario takes: about that of its seeds on all workers.
     fn takes(&self, ready: &Ready, rates: &Rates) -> Duration {
         let rate = rates.get(&(ready.file.to_string(), ready.scenario.name.to_string()));
         rate.map_or(Duration::ZERO, |rate| START + Duration::from_secs_f64(self.jobs as f64 * DETERMINISM_SEEDS as f64 / rate))
     }
 
-    /// What the seeds give here; `None` = that was stopped.
+    /// The result of the seeds in this process; `None` = they were stopped.
     fn here(&self, ready: &Ready, known: &Known) -> Option<ScenarioResult> {
         let known = known.get(&(ready.file.to_string(), ready.scenario.name.to_string()));
         if let Some(known) = known.filter(|_| self.jobs >= WORKERS) {
@@ -81,10 +81,10 @@ impl Gate<'_> {
         (!self.progress.stop_requested()).then_some(here)
     }
 
-    /// Waits for a fresh process and compares.
+    /// Waits for a fresh process to end, and compares its result.
     fn end(&self, Fresh { case, here, process }: Fresh<'_>, began: &mut Instant) {
         let there = process.and_then(output).and_then(|output| answer(&output));
-        // Ctrl-C reaches all processes, and half a sweep has another digest.
+        // Ctrl-C reaches all processes, and an incomplete sweep has another digest.
         if self.progress.stop_requested() {
             return;
         }
@@ -105,7 +105,7 @@ impl Gate<'_> {
     }
 }
 
-/// What is wrong where the seeds gave `here` with so many workers, and `there` in a fresh process; `None` = nothing.
+/// The difference between the seeds' result `here`, with this many workers, and `there`, in a fresh process; `None` = no difference.
 fn difference(here: &ScenarioResult, workers: usize, there: Result<(Digest, u64), String>) -> Option<(ProblemKind, String)> {
     match there {
         Ok((digest, count)) if digest == here.digest && count == here.seeds => None,
@@ -120,7 +120,7 @@ fn difference(here: &ScenarioResult, workers: usize, there: Result<(Digest, u64)
     }
 }
 
-/// The first seeds of scenarios, where they ran as those that are compared do: all of them and nothing else.
+/// The results of first seeds that ran as the compared ones do: exactly these seeds.
 fn known(cases: &[Case]) -> Known {
     let first = |case: &Case| {
         let Job::Sweep(sweep) = &case.job else { return None };
@@ -130,29 +130,29 @@ fn known(cases: &[Case]) -> Known {
     cases.iter().filter(|case| matches!(case.is.part, Part::Smoke | Part::Chaos | Part::Negative)).filter_map(first).collect()
 }
 
-/// A process of its own that runs the seeds with one worker.
+/// Starts a process that runs the seeds with one worker.
 fn spawn(ready: &Ready, args: &GateArgs) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program does not know its own file: {error}"))?;
     let mut command = Command::new(program);
     command.args(["run", &ready.file, "--variant", &ready.scenario.name, "--seeds", &DETERMINISM_SEEDS.to_string()]);
     command.args(["--jobs", "1", "--format", "json", "--no-plans"]);
-    // Only what must hold takes the flags; a negative scenario runs as it is.
+    // The flags apply only to scenarios that must hold; a negative scenario runs unchanged.
     if ready.scenario.expect.is_none() {
         command.args(args.mutation.iter().flat_map(|name| ["--mutation", name]));
         let profile = args.profile.map(Profile::name);
         command.args(profile.into_iter().flat_map(|profile| ["--profile", profile]));
     }
-    // The gate is sharded, not its sample.
+    // The gate is sharded, but not its sample.
     command.env_remove("CI_NODE_INDEX").env_remove("CI_NODE_TOTAL").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().map_err(|error| format!("failed to start a fresh process: {error}"))
 }
 
-/// What a process says until it ends.
+/// The output of a process, once it has ended.
 fn output(process: Child) -> Result<Output, String> {
     process.wait_with_output().map_err(|error| format!("failed to read what a fresh process says: {error}"))
 }
 
-/// The digest and the number of seeds that a process gave.
+/// The digest and the number of seeds in the output of a process.
 fn answer(output: &Output) -> Result<(Digest, u64), String> {
     let report = RunReport::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -173,7 +173,8 @@ mod tests {
 
     use super::*;
 
-    /// The answer of a process that prints this and ends well. None is started: its begin would hold the locks of other tests for a moment.
+    /// The answer of a process that prints this text and succeeds. No process is started: its start would hold the locks of other tests for
+    /// a moment.
     fn said(text: &str) -> Result<(Digest, u64), String> {
         answer(&Output { status: ExitStatus::default(), stdout: text.into(), stderr: Vec::new() })
     }

@@ -11,10 +11,10 @@ use sim_harness::plan::Plan;
 use sim_harness::system::RunOptions;
 use sim_harness::world::Stage;
 
-/// The mark of a plan whose digest holds for every build, until somebody records it again.
+/// The mark of a plan whose digest is valid for every build, until it is recorded again.
 const KEPT: &str = "kept";
 
-/// What is to be said of a digest that is another one, but the same each time.
+/// The end of the message about a digest that differs from the kept one, but is reproducible.
 const CHANGED: &str = ", and so did the next: either its behaviour changed, and the plan is to be recorded anew if that is meant, or this \
                        machine behaves otherwise than the one that recorded it";
 
@@ -24,7 +24,7 @@ pub(super) fn regression(case: &mut GateCase, plan: &Plan, stage: &Stage, out: &
     let record = ran(case, plan, stage);
     case.result.add(record);
     if !case.result.failures.is_empty() {
-        // The file is the plan, unless flags changed what runs.
+        // The file has the plan, unless flags changed the plan that ran.
         let same = Plan::read(Path::new(&case.result.file)).is_ok_and(|kept| kept.deviations == plan.deviations);
         let file = if same { Some(case.result.file.clone()) } else { write_plan(&mut plan.clone(), None, out) };
         case.result.failures.iter_mut().for_each(|failure| failure.plan.clone_from(&file));
@@ -32,7 +32,7 @@ pub(super) fn regression(case: &mut GateCase, plan: &Plan, stage: &Stage, out: &
     case.result.wall = Seconds::from(began.elapsed());
 }
 
-/// Runs a plan and compares its digest with the one that it keeps, if this build can tell.
+/// Runs a plan and compares its digest with the kept one, if that applies to this build.
 pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
     let Some(recorded) = &plan.recorded else {
         case.skipped = Some("no digest is recorded".to_owned());
@@ -42,14 +42,14 @@ pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
         case.skipped = Some(format!("recorded by build {}, this is build {}", recorded.build, build()));
         return;
     }
-    // What is kept for every build is kept through changes of the plan's form, too.
+    // A digest that is kept for every build stays valid when the plan's format changes.
     if recorded.build != KEPT && !recorded.plan.is_empty() && recorded.plan != plan.fingerprint() {
         case.skipped = Some("edited after its digest was recorded".to_owned());
         return;
     }
     let began = Instant::now();
     let mut record = ran(case, plan, stage);
-    // Whether its claims hold is not asked: some were kept because they do not.
+    // Its claims are not judged: some plans were kept because they violate claims.
     record.violations.clear();
     if record.problems.is_empty() && record.digest != recorded.digest {
         let again = run_plan(plan, stage, RunOptions::default()).is_ok_and(|again| again.digest == record.digest);

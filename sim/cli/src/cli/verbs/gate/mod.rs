@@ -4,8 +4,8 @@
 //!  read everything ─► kept plans ─► first seeds ─► a tenth of each sample ─► what is required ─► more of the samples ─► the rest ─► explain failures
 //!                                   measures                                what fits, evenly   a quarter of the time   what fits   what is left
 //! ```
-//! Where the time suffices, which seeds run depends on files and flags alone, so that two shards merged are what one machine would
-//! give. Where it does not, what is required comes first, and the report says what did not run.
+//! If there is enough time, the seeds that run depend only on files and flags, so that two merged shards give the same result as one
+//! machine. Otherwise required seeds come first, and the report lists what did not run.
 
 mod budget;
 mod cases;
@@ -36,22 +36,22 @@ use crate::cli::verbs::out_folder::{OutFolder, UsualFolder};
 
 pub(super) use self::cases::with_excuses_of;
 
-/// How many seeds a case runs before it is known how fast it is, and while its violation is not found.
+/// The number of seeds that a case runs before its speed is known, and that it starts with while its violation is not found.
 const FIRST: u64 = DETERMINISM_SEEDS;
 
-/// One in so many cases of a sample comes before everything that only more time allows.
+/// One in this many cases of a sample runs before everything that is optional.
 const SAMPLE: usize = 10;
-/// What of the budget is kept back so that the last seeds end within it.
+/// The fraction of the budget that is reserved so that the last seeds end within it.
 const TO_END: f64 = 0.03;
-/// What of the budget is kept back to explain failures, once there are some.
+/// The fraction of the budget that is reserved for explaining failures, once there are any.
 const TO_EXPLAIN: f64 = 0.15;
 
-/// The time of a gate, cut into parts.
+/// The time of a gate, divided into parts.
 struct Clock {
     until: Instant,
     budget: Duration,
     began: Instant,
-    /// Whether something failed that has to be explained.
+    /// Whether a failure has to be explained.
     failed: Cell<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Clock {
         Self { began, budget, until: began + budget, failed: Cell::new(false) }
     }
 
-    /// When the last seed starts.
+    /// The latest start of a seed.
     fn work_until(&self) -> Instant {
         self.until - self.budget.mul_f64(if self.failed.get() { TO_EXPLAIN } else { TO_END })
     }
@@ -75,11 +75,11 @@ impl Clock {
     }
 }
 
-/// Does everything that CI needs.
+/// Runs everything that CI needs.
 pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateReport, CliError> {
     let clock = Clock::new(args.budget.0);
     let Cases { mut cases, remarks } = cases::collect(args)?;
-    // What a mutation makes of a run is not what the file is about.
+    // The coverage file does not apply to runs with mutations.
     let expected = if args.is_hardened() { expected::read(&args.coverage)? } else { None };
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, None, args.force)).transpose()?;
     let usual = args.out.is_none().then(UsualFolder::take);
@@ -139,7 +139,7 @@ impl Gate<'_> {
         self.progress.stop_requested() || self.clock.work_left().is_zero()
     }
 
-    /// Where plans of a part go: scenarios of several parts have the same names.
+    /// The folder for plans of a part: scenarios of several parts have the same names.
     fn folder(&self, part: Part) -> PathBuf {
         self.out.join(part.name())
     }
@@ -162,7 +162,7 @@ impl Gate<'_> {
         }
     }
 
-    /// Brings every tenth case of each sample to its end, beginning with those that lie far from each other.
+    /// Completes every tenth case of each sample, so that they are spread over the sample.
     fn run_a_tenth_of_samples(&self, cases: &mut [Case]) {
         self.compare_with_fresh_processes(cases, self.clock.work_left(), |place| place.is_multiple_of(SAMPLE));
         for part in [Part::Control, Part::KillMatrix] {
@@ -176,25 +176,24 @@ impl Gate<'_> {
         }
     }
 
-    /// Runs cases until each has as many seeds as `wanted`, as far as the time goes.
+    /// Runs cases until each has as many seeds as `wanted`, or time is up.
     ///
-    /// The time that is left is shared anew before each case: the others ran faster or slower than they were measured, or found what they
-    /// had to find.
+    /// The remaining time is divided again before each case: the others ran faster or slower than measured, or found what they had to find.
     fn run_up_to(&self, cases: &mut [Case], wanted: impl Fn(&GateCase) -> u64) {
         let wants = |is: &GateCase, sweep: &Sweep| sweep.left.is_some() && is.result.seeds < wanted(is);
         let mut waiting: Vec<_> = cases.iter_mut().filter_map(sweeping).filter(|(is, sweep)| wants(is, sweep)).collect();
-        // What must be found is mostly over at once, and leaves its time to the others.
+        // Cases that must be found mostly end at once, and leave their time to the others.
         waiting.sort_by_key(|(_, sweep)| !sweep.until_found);
         while !waiting.is_empty() && !self.is_over() {
             let needs: Vec<_> = waiting.iter().map(|(is, sweep)| need(is, sweep, wanted(is))).collect();
-            // Where a share is next to nothing, everybody gets a little in turn: the time is there to be used.
+            // If a share is close to zero, every case gets a few seeds in turn, so that the time is used.
             let seeds = budget::share(self.clock.work_left(), &needs)[0].max(FIRST).min(needs[0].seeds);
             let (is, sweep) = &mut waiting[0];
             self.run_seeds(is, sweep, seeds);
             if !wants(is, sweep) {
                 waiting.remove(0);
             } else if seeds < needs[0].seeds {
-                // Once the others are done there may be time for the rest of it.
+                // Once the others are done there may be time for the rest of this case.
                 waiting.rotate_left(1);
             }
         }
@@ -223,7 +222,7 @@ impl Gate<'_> {
         }
     }
 
-    /// Whether somebody will ask why: a scenario that must hold and does not.
+    /// Whether a case needs an explanation: its scenario must hold and does not.
     fn needs_explaining(&self, report: &GateReport, case: &Case) -> bool {
         let verdict = report.verdict(&case.is);
         matches!(case.job, Job::Sweep(_))
@@ -232,7 +231,7 @@ impl Gate<'_> {
             && verdict != Verdict::Incomplete
     }
 
-    /// Returns how many smaller plans there was no time for.
+    /// Explains the failures of a case. Returns the number of smaller plans that were not made for lack of time.
     fn explain(&self, case: &mut Case) -> u64 {
         let Job::Sweep(sweep) = &case.job else { return 0 };
         let out: &Path = &self.folder(case.is.part);
@@ -245,7 +244,7 @@ impl Gate<'_> {
 /// Seeds per second of scenarios, by file and name.
 type Rates = BTreeMap<(String, String), f64>;
 
-/// What was measured so far.
+/// The rates measured so far.
 fn rates(cases: &[Case]) -> Rates {
     let measured = cases.iter().filter(|case| matches!(case.is.part, Part::Smoke | Part::Chaos | Part::Negative));
     let rate = |case: &Case| {
@@ -254,7 +253,7 @@ fn rates(cases: &[Case]) -> Rates {
     measured.filter_map(rate).collect()
 }
 
-/// How many seeds a case must run.
+/// The number of seeds that a case must run.
 fn required(is: &GateCase) -> u64 {
     is.required
 }
@@ -266,9 +265,8 @@ fn sweeping(case: &mut Case) -> Option<(&mut GateCase, &mut Sweep)> {
     }
 }
 
-/// What a case would run next to have `wanted` seeds. What ends with a violation doubles its seeds from [`FIRST`] on, so that the same
-/// seeds run however many workers there are and however fast they are. A case that could not even begin is taken for as fast as a seed per
-/// second.
+/// The next seeds of a case, up to `wanted` seeds in all. A case that ends with a violation doubles its seeds, starting at [`FIRST`], so
+/// that the same seeds run whatever the number and speed of the workers. A case that has not started is assumed to run a seed per second.
 fn need(is: &GateCase, sweep: &Sweep, wanted: u64) -> Need {
     let left = sweep.left.map_or(0, count).min(wanted.saturating_sub(is.result.seeds));
     let seeds = if sweep.until_found { is.result.seeds.max(FIRST).min(left) } else { left };

@@ -1,4 +1,4 @@
-//! The part `mutation-score`: what sweeps notice without the negative scenarios.
+//! The part `mutation-score`: the mutations that sweeps notice without the negative scenarios.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use super::Gate;
 use super::cases::{Case, Job};
 use crate::cli::verbs::selftest::{Found, Run, Try};
 
-/// What a case is to violate while nothing is known of what it will.
+/// The expected claim of a case while it is unknown which one will be violated.
 const ANY_CLAIM: &str = "a claim";
 
 impl Gate<'_> {
-    /// Tries the mutations that were not tried yet, as far as `within` goes. One that it cuts off counts as not tried.
+    /// Tries the mutations that were not tried yet, for at most `within`. A mutation that is cut off counts as not tried.
     pub(super) fn try_mutations(&self, cases: &mut [Case], within: Duration) {
         let (mut results, tries): (Vec<&mut GateCase>, Vec<&Try>) = cases.iter_mut().filter_map(untried).unzip();
         let run = Run::new(self.progress, Some(Instant::now() + within));
@@ -25,7 +25,7 @@ impl Gate<'_> {
             Some((found, began.elapsed()))
         });
         for ((is, trying), (found, wall)) in results.iter_mut().zip(tries).zip(found).filter_map(|(case, found)| Some((case, found?))) {
-            // So many run at a time, and a part shows real time.
+            // This many mutations run in parallel, and a part shows real time.
             is.result = ScenarioResult { wall: Seconds::from(wall.div_f64(self.jobs.max(1) as f64)), ..result(trying, &found) };
         }
     }
@@ -38,7 +38,7 @@ fn untried(case: &mut Case) -> Option<(&mut GateCase, &Try)> {
     }
 }
 
-/// What the runs of a mutation gave, as that of the scenario that noticed it.
+/// The result of the runs of a mutation, as a result of the scenario that noticed it.
 fn result(trying: &Try, Found { hit }: &Found) -> ScenarioResult {
     let (name, file) = hit.as_ref().map_or((trying.name(), ""), |hit| trying.found_by(hit));
     let seeds = hit.as_ref().map_or(SCORE_RUNS, |hit| hit.nth);

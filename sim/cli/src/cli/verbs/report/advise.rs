@@ -1,4 +1,4 @@
-//! `report conflicts --advise`: today's policy and what could stand in its place, on the same bursts.
+//! `report conflicts --advise`: today's policy and its alternatives, on the same bursts.
 
 use std::fs;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::cli::CliError;
 use crate::cli::report::Sharing;
 use crate::cli::report::args::ConflictsArgs;
 
-/// Over how many pools writers are spread, if there are as many.
+/// The maximum number of pools over which writers are spread.
 const POOLS: u32 = 4;
 
 /// The attempts of B §8.3's reference policy, and its longest sleep.
@@ -34,7 +34,7 @@ const LONGEST: Duration = Duration::from_millis(500);
 
 const BURSTS: &str = "bursts.csv";
 
-/// Something to try.
+/// An alternative to today's policy, or that policy itself.
 struct Alternative {
     name: String,
     needs: Needs,
@@ -49,7 +49,7 @@ struct ToTry {
     planned: Planned,
 }
 
-/// Today's policy at the one point that is asked about.
+/// Today's policy at the requested point.
 fn today(sharing: &Sharing) -> Result<SweepPoint, CliError> {
     points::fits(sharing.system, &sharing.vary)?;
     if sharing.faults.is_some() || sharing.vary.iter().any(|one| one.key() == "faults") {
@@ -74,7 +74,7 @@ fn today(sharing: &Sharing) -> Result<SweepPoint, CliError> {
     Ok(SweepPoint { servers: points::servers(sharing)?, ..point })
 }
 
-/// The numbers of the policy of a point.
+/// The parameters of the policy of a point.
 fn backoff(point: &SweepPoint) -> Backoff {
     if point.system == System::Spiderpool {
         return ipam_spiderpool::ipam::AgentSettings::RETRY;
@@ -87,7 +87,7 @@ fn backoff(point: &SweepPoint) -> Backoff {
     }
 }
 
-/// What could stand in the place of today's policy: one thing changed in each.
+/// Today's policy and its alternatives, each of which changes one thing.
 fn alternatives(today: &SweepPoint) -> Vec<Alternative> {
     let now = backoff(today);
     let with = |backoff: Backoff| SweepPoint { backoff: Some(BackoffPlan::from(backoff)), ..today.clone() };
@@ -104,7 +104,7 @@ fn alternatives(today: &SweepPoint) -> Vec<Alternative> {
         all.push(("full jitter".to_owned(), Needs::Code, "", with(Backoff { jitter: Jitter::Full, ..now })));
     }
     if bounded {
-        // Sleeps that grow fast would soon be longer than an operation may take.
+        // Sleeps that grow fast would soon exceed the time limit of an operation.
         let last = now.sleeps(|| 0.0).last().unwrap_or(now.base);
         let (cap, needs) = if now.factor > 2.0 { (last, Needs::Code) } else { (now.cap, Needs::Number) };
         let told = if cap < Duration::MAX { format!(" up to {}", Span(cap)) } else { String::new() };
@@ -133,7 +133,7 @@ fn alternatives(today: &SweepPoint) -> Vec<Alternative> {
     all.into_iter().map(|(name, needs, costs, point)| Alternative { name, needs, costs: costs.to_owned(), point }).collect()
 }
 
-/// The reference policy of B §8.3 in place of today's.
+/// The point with the reference policy of B §8.3 instead of today's.
 fn twelve(today: &SweepPoint) -> SweepPoint {
     match today.system {
         System::Byom => SweepPoint { retry: RetryName::Twelve, ..today.clone() },
@@ -145,7 +145,7 @@ fn twelve(today: &SweepPoint) -> SweepPoint {
     }
 }
 
-/// Everything to try, today's policy first. All have the seeds of today's.
+/// Everything to try, today's policy first. All use the seeds of today's policy.
 fn plan(sharing: &Sharing) -> Result<Vec<ToTry>, CliError> {
     let today = today(sharing)?;
     let base = points::base(sharing.system)?;
@@ -161,7 +161,7 @@ fn plan(sharing: &Sharing) -> Result<Vec<ToTry>, CliError> {
 /// Answers `report conflicts --advise`.
 ///
 /// # Errors
-/// What is asked cannot be, the folder holds something else, or a burst broke the harness.
+/// The arguments are invalid, the folder holds other results, or a burst broke the harness.
 pub(super) fn report(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let out = args.output.folder("advice");
     let all = plan(&args.sharing)?;
@@ -177,7 +177,7 @@ pub(super) fn report(args: &ConflictsArgs, progress: &dyn Progress) -> Result<Co
     let mut tried: Vec<Tried> = Vec::new();
     let mut interrupted = false;
     for (number, ToTry { needs, costs, planned }) in all.iter().enumerate() {
-        // All have as many bursts as today's policy needs to be known precisely: these are pairs.
+        // All have as many bursts as today's policy needs to be precise: the bursts are compared in pairs.
         let first = bursts::first_look(args.sharing.system, bursts::FIRST_LOOK);
         let (first, most) = tried.first().map_or((first, args.seeds), |today| (today.point.bursts, today.point.bursts));
         let enough = Enough { first, most, are: &are };
@@ -204,12 +204,12 @@ pub(super) fn report(args: &ConflictsArgs, progress: &dyn Progress) -> Result<Co
     Ok(report)
 }
 
-/// A name as a cell: some have commas.
+/// A name as a table cell, quoted because some names contain commas.
 fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// The bursts that are there already.
+/// The bursts that an earlier run finished.
 fn known(table: &str) -> Result<Vec<(String, u64, PoolRun)>, CliError> {
     match read_bursts(table) {
         Ok(known) => Ok(known),

@@ -1,4 +1,4 @@
-//! Points of Spiderpool: nodes with an agent each, whose pods start at the same time and want addresses of one pool.
+//! Points of Spiderpool: nodes with an agent each, whose pods start at the same time and request addresses from one pool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,32 +23,32 @@ use super::sweep_point::{IN_USE, SweepPoint, policy_name};
 use crate::cli::CliError;
 use crate::cli::report::vary::Start;
 
-/// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
+/// The file with the cluster of every point: that of the capacity scenario, built in, so that it works in any folder.
 pub(super) const BASE_FILE: &str = "scenarios/capacity/spiderpool-burst.toml";
 pub(super) const BASE: &str = include_str!("../../../../assets/spiderpool-burst.toml");
 
-/// How many nodes, unless it is said.
+/// The default numbers of nodes.
 pub(super) const NODES: [u32; 5] = [2, 4, 8, 16, 32];
 
-/// The most addresses of a generated pool.
+/// The maximum number of addresses in a generated pool.
 const ADDRESSES_MAX: u32 = 65_000;
 
-/// What tells the first ADD of an agent from those that follow.
+/// The deviation that distinguishes the first ADD of an agent from later ones.
 const FIRST_ADD: &str = "first-add-fills-caches";
 
-/// When the first pod is created: agents have filled their caches by then, but for [`Start::Restarted`].
+/// The time at which the first pod is created: agents have filled their caches by then, except with [`Start::Restarted`].
 const BEGIN: Duration = Duration::from_secs(5);
 
-/// How much later pods that start together get their network: until then each has been created, and has its sandbox.
+/// The delay until pods that start together get their network: by then each has been created, and has its sandbox.
 const TOGETHER_AFTER: Duration = Duration::from_secs(30);
 
-/// Within which time kubelets make the sandboxes of pods that are created at once, about.
+/// The approximate time within which kubelets create the sandboxes of pods that are created at once.
 const SANDBOXES: Duration = Duration::from_secs(1);
 
-/// How long the pods of loops keep their addresses: until all have been asked for, and deleted.
+/// The time for which pods of loops keep their addresses: until all addresses have been requested, and all pods deleted.
 const HOLD: Span = Span::secs(120);
 
-/// The hardened agents and upstream's, with one pod and with several on each node, and at servers that queue.
+/// Hardened and upstream agents, with one pod and with several pods per node, and with servers that queue.
 pub(super) fn usual() -> Vec<(String, String, SweepPoint)> {
     let curve = |upstream: bool, pods: u32, width: u32| {
         let size = if width == 0 { String::new() } else { format!(", servers of width {width}") };
@@ -60,7 +60,7 @@ pub(super) fn usual() -> Vec<(String, String, SweepPoint)> {
     curves.into_iter().flat_map(|(upstream, pods, width)| curve(upstream, pods, width)).collect()
 }
 
-/// Nodes have the pools in turn: how pods name theirs, where there are several.
+/// The annotation by which pods name their pool, if there are several: nodes use the pools in turn.
 fn annotations(node: u32, pools: u32) -> BTreeMap<String, String> {
     let named = (ANNOTATION_IPPOOL.to_owned(), format!("{{\"ipv4\":[\"v4-{}\"]}}", node % pools));
     (pools > 1).then_some(named).into_iter().collect()
@@ -115,7 +115,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     scenario.name = "conflicts".to_owned();
     scenario.check = Checks::default();
     if point.upstream {
-        // Agents that run for longer have had their first ADD.
+        // Agents that have run for some time have had their first ADD.
         let without = if point.start == Start::Restarted { Vec::new() } else { vec![DeviationName::new(FIRST_ADD).expect("a name")] };
         DeviationChange { profile: Some(Profile::Upstream), without, ..DeviationChange::default() }.apply(&mut scenario.deviations);
     }
@@ -143,7 +143,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         let faults = placed(point, &mut scenario)?;
         return Ok(Planned { setting, scenario, first_seed, faults });
     }
-    // Evenly over the spread, node by node in turn; how long a node takes to come to its request differs by itself.
+    // Evenly over the spread, node by node in turn; the time until a node makes its request varies anyway.
     scenario.op = (0..pods)
         .map(|number| {
             let at = SimTime::ZERO + BEGIN + point.spread.0.mul_f64(f64::from(number) / f64::from(pods));
@@ -164,13 +164,13 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     Ok(Planned { setting, scenario, first_seed, faults })
 }
 
-/// Puts the faults of a point where its pods ask for their addresses.
+/// Places the faults of a point at the time when its pods request addresses.
 fn placed(point: &SweepPoint, scenario: &mut Scenario) -> Result<Option<Placed>, CliError> {
     let length = point.length();
     let (calls, length) = match point.start {
         Start::Kubelets => (BEGIN, length + SANDBOXES),
         Start::Together | Start::Restarted => (BEGIN + TOGETHER_AFTER, length),
-        // Those of a node ask one after the other.
+        // The pods of a node ask one after the other.
         Start::Loops => (BEGIN, length * point.pods),
     };
     let place = |faults: Arc<Faults>| faults.placed(scenario, Burst { asked: SimTime::ZERO + BEGIN, moved: Duration::ZERO, calls, length });

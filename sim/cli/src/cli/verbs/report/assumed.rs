@@ -1,11 +1,10 @@
-//! What the answer of a report on a scenario rests on, as it ends a sentence.
+//! The assumptions behind the answer of a report on a scenario, as the end of a sentence.
 
 use ipam_reports::human;
 use sim_config::Choice;
 use sim_harness::scenario::Scenario;
 
-/// How pods come, whether something fails, and the size of the servers: `pods come as in the trace, without faults, servers without a
-/// queue`.
+/// The arrivals of pods, the faults, and the capacity of the servers: `pods come as in the trace, without faults, servers without a queue`.
 pub(super) fn of(scenario: &Scenario) -> String {
     let draft = scenario.workload.get().map(sim_spiderpool::Drafts::cluster);
     let pods = draft.map(|draft| match (&draft.trace, draft.arrival.bounds().1) {

@@ -1,4 +1,4 @@
-//! The earlier report of `--against`, read before anything is simulated, and this one kept for a later comparison.
+//! The earlier report of `--against`, which is read before any simulation, and the copy of this one for a later comparison.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use sim_harness::scenario::Scenario;
 
 use crate::cli::CliError;
 
-/// The report as JSON in its folder.
+/// The file name of the report as JSON in its folder.
 const REPORT: &str = "report.json";
 
-/// The earlier report, if the user names one: a folder that a report wrote, or its JSON.
+/// Reads the earlier report, if the user names one: a folder that a report wrote, or its JSON.
 ///
 /// # Errors
 /// It cannot be read, or it is no report of this kind.
@@ -38,15 +38,15 @@ pub(super) fn read<T: Kind>(path: Option<&Path>) -> Result<Option<Baseline<T>>, 
     }
 }
 
-/// Why a report that was read cannot be compared with this one.
+/// The error if an earlier report cannot be compared with this one.
 pub(super) fn refused<T>(old: &Baseline<T>, why: &Incomparable) -> CliError {
     CliError::usage(format!("{}: cannot be compared with: {why}", old.from)).hint("ask both for the same, but for what is to be compared")
 }
 
-/// Writes a report into its folder, as `--format json` prints it.
+/// Writes a report into its folder, in the form of `--format json`.
 ///
 /// # Errors
-/// The disk says no.
+/// Writing the file fails.
 pub(super) fn keep<T: Serialize>(report: &T, folder: &Path) -> Result<(), CliError> {
     let json = serde_json::to_string_pretty(report).map_err(|error| CliError::harness(error.to_string()))?;
     let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", folder.display()));
@@ -62,7 +62,7 @@ pub(super) fn settings(scenario: &Scenario) -> Settings {
     settings
 }
 
-/// Longer values, such as the scripted operations of a scenario, are told apart by a hash.
+/// The length above which values, such as the scripted operations of a scenario, are represented by a hash.
 const LONG: usize = 120;
 
 fn flatten(name: &str, value: &toml::Value, settings: &mut Settings) {

@@ -1,4 +1,4 @@
-//! The bursts of one point, on several threads, until they are enough.
+//! Runs the bursts of one point, on several threads, until there are enough.
 
 use ipam_reports::conflicts::{Point, System};
 use ipam_reports::pool::PoolRun;
@@ -11,13 +11,13 @@ use sim_harness::world::Stage;
 use super::points::Planned;
 use crate::cli::CliError;
 
-/// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so
-/// that few looks tempt to stop at a lucky moment.
+/// The number of bursts at the first look at a point of `report conflicts`: the promises of B §8.3 are for this many. Each later look is at
+/// twice as many, so that there are few chances to stop at a lucky moment.
 pub(super) const FIRST_LOOK: u64 = 1_000;
-/// A burst of agents has nodes, kubelets and sandboxes in it: fewer at first.
+/// The first look at a point with agents is smaller: such a burst includes nodes, kubelets and sandboxes.
 const FIRST_LOOK_AGENTS: u64 = 50;
 
-/// The first look at a point of a system, where `byom` is that at one of BYOM.
+/// The first look at a point of a system, given that at a point of BYOM, `byom`.
 pub(super) fn first_look(system: System, byom: u64) -> u64 {
     match system {
         System::Byom => byom,
@@ -25,32 +25,32 @@ pub(super) fn first_look(system: System, byom: u64) -> u64 {
     }
 }
 
-/// How many seeds a worker takes at a time.
+/// The number of seeds that a worker takes at a time.
 const CHUNK: u64 = 8;
 
-/// A finished point and its rows of `runs.csv`, without the head.
+/// A finished point and its rows of `runs.csv`, without the header.
 pub(super) struct Finished {
     pub(super) point: Point,
     pub(super) runs: Vec<u8>,
 }
 
-/// What one burst gave, and its row.
+/// The result of one burst, and its row.
 type Part = (PoolRun, Vec<u8>);
 
-/// What bursts gave, and their rows.
+/// The results of bursts, and their rows.
 type Runs = (Vec<PoolRun>, Vec<u8>);
 
-/// When a point has enough bursts.
+/// The criterion for having enough bursts of a point.
 pub(super) struct Enough<'a> {
-    /// How many it has at least, if it may have as many.
+    /// The minimum number of bursts, unless `most` is smaller.
     pub(super) first: u64,
-    /// How many it has at most.
+    /// The maximum number of bursts.
     pub(super) most: u64,
-    /// Whether these are enough.
+    /// Whether these results are enough.
     pub(super) are: &'a dyn Fn(&[PoolRun]) -> bool,
 }
 
-/// Runs bursts until there are enough; `None` when the user stopped it.
+/// Runs bursts until there are enough; `None` if the user stopped them.
 ///
 /// # Errors
 /// A burst broke the harness.
@@ -65,14 +65,14 @@ pub(super) fn run(
     Ok(Some(Finished { point: point(planned, enough, &all), runs }))
 }
 
-/// What bursts of a point say, and whether they are enough.
+/// The point with the results of its bursts, and whether they are enough.
 pub(super) fn point(planned: &Planned, enough: &Enough<'_>, runs: &[PoolRun]) -> Point {
     let mut point = Point::of(planned.setting.clone(), planned.first_seed, runs);
     point.reached = (enough.are)(runs);
     point
 }
 
-/// Bursts until there are enough, and their rows of `runs.csv`; `None` when the user stopped it.
+/// Runs bursts until there are enough, and returns them with their rows of `runs.csv`; `None` if the user stopped them.
 ///
 /// # Errors
 /// A burst broke the harness.
@@ -99,7 +99,7 @@ pub(super) fn all(
     }
 }
 
-/// Runs the bursts with these numbers, in their order whoever runs them.
+/// Runs the bursts with these numbers, and returns them in order, whichever threads run them.
 fn batch(
     planned: &Planned,
     range: std::ops::Range<u64>,
@@ -119,17 +119,18 @@ fn batch(
     )
 }
 
-/// Runs one burst and keeps what it did.
+/// Runs one burst and keeps its results.
 fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part, String> {
     let plan = planned.draw(seed);
     let outcome = run_plan(&plan, stage, planned.options()).map_err(|bug| bug.to_string())?;
     record_of(&plan, seed, Ok(outcome), |mut record| {
         let mut rows = Rows::default();
-        // What the workload is stands in `points.csv`, once for all bursts of the point.
+        // The workload is described in `points.csv`, once for all bursts of the point.
         rows.add(key, "", &record);
         let run = record.pool.take().ok_or_else(|| "a burst has a pool".to_owned())?;
         let counts = run.counts;
-        // Kubelets go on asking; who is asked when a run ends has no answer. Nor has who asks a process that a fault takes down.
+        // Kubelets keep asking: calls that are open at the end of a run have no answer. Nor have calls of a process that a fault takes
+        // down.
         if planned.setting.system == System::Byom && !planned.setting.has_faults() && counts.calls != counts.allocated + counts.refused {
             return Err(format!(
                 "{} of {} calls had no answer when the burst ended",

@@ -1,4 +1,4 @@
-//! `report capacity`: the largest number of adaptors that meets all objectives, by bisection.
+//! `report capacity`: finds the largest number of adaptors that meets all objectives, by bisection.
 
 use std::path::Path;
 
@@ -26,12 +26,13 @@ use super::points::{self, Line, Planned};
 use crate::cli::CliError;
 use crate::cli::report::args::{CAPACITY_BURSTS_MAX, CapacityArgs};
 
-/// The first look at a point: enough to say that what never happened happens to fewer than 1 % of the calls.
+/// The number of bursts at the first look at a point: enough to state that an event that never happened affects fewer than 1 % of the
+/// calls.
 const FIRST_LOOK: u64 = 500;
-/// How many seeds are looked through for a burst that misses an objective.
+/// The number of seeds that are searched for a burst that misses an objective.
 const PROOF_SEEDS: u64 = 500;
 
-/// Searches every curve and draws what it found.
+/// Searches every curve and draws the results.
 pub(super) fn report(
     args: &CapacityArgs,
     out: &Path,
@@ -46,7 +47,7 @@ pub(super) fn report(
     Ok(report)
 }
 
-/// The same from the `points.csv` of an earlier search, or of `report conflicts`.
+/// Draws the same report from the `points.csv` of an earlier search, or of `report conflicts`.
 pub(super) fn redraw(
     args: &CapacityArgs,
     again: &Again<'_>,
@@ -110,7 +111,7 @@ pub(super) fn redraw(
     Ok(report)
 }
 
-/// The points of each curve together, in the order in which the curves were searched, with more and more adaptors.
+/// The points grouped by curve, in the order in which the curves were searched, with increasing numbers of adaptors.
 fn by_curve(points: Vec<Point>) -> Vec<Point> {
     let mut curves: Vec<String> = Vec::new();
     for point in &points {
@@ -123,12 +124,12 @@ fn by_curve(points: Vec<Point>) -> Vec<Point> {
     points
 }
 
-/// All that must hold.
+/// All objectives in one phrase.
 fn wanted(objectives: &[Objective]) -> String {
     told(objectives).join(" and ")
 }
 
-/// Each that must hold.
+/// The text of each objective.
 fn told(objectives: &[Objective]) -> Vec<String> {
     objectives.iter().map(Objective::to_string).collect()
 }
@@ -138,7 +139,7 @@ fn compare(report: &mut ConflictsReport, old: Option<&Baseline<OldConflicts>>) -
     old.map_or(Ok(()), |old| report.compare(old).map_err(|why| baseline::refused(old, &why)))
 }
 
-/// The number that a curve's search found, as data: from the points that miss an objective for certain follows what it is at most.
+/// The number that a curve's search found, as data: points that certainly miss an objective give an upper bound.
 fn limit(series: &str, capacity: Capacity, objectives: &[Objective], points: &[&Point]) -> Limit {
     let misses = |point: &&&Point| objectives.iter().any(|objective| objective.judge(point.get(objective.metric)) == Decision::Missed);
     let missed = points.iter().filter(misses).map(|point| point.setting.instances).min();
@@ -149,7 +150,7 @@ fn limit(series: &str, capacity: Capacity, objectives: &[Objective], points: &[&
     Limit { series: series.to_owned(), holds_for, at_most: missed.map(|missed| missed.saturating_sub(1)) }
 }
 
-/// The question as the report begins with it, with all that must hold.
+/// The question at the beginning of the report, with all objectives.
 fn question(system: System, objectives: &[Objective]) -> String {
     format!("How many {} can share one pool so that {} holds?", system.sharers().1, wanted(objectives))
 }
@@ -161,7 +162,7 @@ fn limits_of(system: System) -> [String; 2] {
     }
 }
 
-/// Bursts without faults have no figures of faults: whoever asks for one would be told that it is missed.
+/// Refuses objectives about faults for bursts without faults, which have no such figures: they would be reported as missed.
 ///
 /// # Errors
 /// There is such an objective, and one of `calm`, the curves without faults.
@@ -172,17 +173,17 @@ fn known_without_faults<'a>(objectives: &[Objective], mut calm: impl Iterator<It
     Err(CliError::usage(wrong).hint("give faults to all by `--faults FILE` or e.g. `--vary faults=mixed,hostile`"))
 }
 
-/// Whether a point meets all objectives for certain.
+/// Whether a point certainly meets all objectives.
 fn meets(objectives: &[Objective], point: &Point) -> bool {
     objectives.iter().all(|objective| objective.judge(point.get(objective.metric)) == Decision::Met)
 }
 
-/// What the plan of a burst that misses an objective is called, without its seed.
+/// The name of the plan of a burst that misses an objective, without its seed.
 fn proof_name(instances: u32) -> String {
     format!("capacity-{instances}")
 }
 
-/// Bisects curve after curve; whoever interrupts it gets the points that were tried so far.
+/// Bisects curve after curve; after an interruption, returns the points that were tried so far.
 fn search(
     args: &CapacityArgs,
     out: &Path,
@@ -247,21 +248,21 @@ fn objectives(args: &CapacityArgs) -> Result<Vec<Objective>, CliError> {
     args.objective.iter().map(objective).collect()
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a> {
     args: &'a CapacityArgs,
     objectives: &'a [Objective],
-    /// The most bursts of a point.
+    /// The maximum number of bursts per point.
     seeds: u64,
     folder: Folder,
-    /// What an earlier search finished.
+    /// The points that an earlier search finished.
     known: Vec<Point>,
     tried: Vec<Point>,
     progress: &'a dyn Progress,
 }
 
 impl Search<'_> {
-    /// Whether all objectives are met with so many adaptors.
+    /// Whether all objectives are met with this many adaptors.
     fn holds(&mut self, line: &Line, instances: u32) -> Result<bool, Ended> {
         let planned = line.at(instances)?;
         let point = match self.known.iter().find(|point| point.setting == planned.setting) {
@@ -284,7 +285,7 @@ impl Search<'_> {
         Ok(met)
     }
 
-    /// Writes the plan of a burst that misses an objective by itself, if one of the first does.
+    /// Writes the plan of a single burst that misses an objective, if one of the first bursts does.
     fn proof(&self, planned: &Planned, out: &Path) -> Option<String> {
         let stage = Stage::new(Vec::new());
         (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.seeds)).find_map(|seed| {

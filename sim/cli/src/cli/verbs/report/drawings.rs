@@ -1,4 +1,4 @@
-//! Plots and the page of a report, on the disk.
+//! Writing of a report's plots and page.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::cli::CliError;
 /// Writes a plot of each figure as SVG and PNG, and `index.html`. A report without points has nothing to draw.
 ///
 /// # Errors
-/// The disk says no.
+/// Writing a file fails.
 pub(super) fn write(report: &ConflictsReport, folder: &Path) -> Result<(), CliError> {
     if report.points.is_empty() {
         return Ok(());
@@ -28,7 +28,7 @@ pub(super) fn write(report: &ConflictsReport, folder: &Path) -> Result<(), CliEr
 /// Writes these plots as SVG and PNG, and this page as `index.html`.
 ///
 /// # Errors
-/// The disk says no.
+/// Writing a file fails.
 pub(super) fn write_all(figures: &[&Figure], page: &str, folder: &Path) -> Result<(), CliError> {
     let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", folder.display()));
     let failed = |error: ipam_reports::figure::DrawError| CliError::harness(error.to_string());
@@ -40,10 +40,10 @@ pub(super) fn write_all(figures: &[&Figure], page: &str, folder: &Path) -> Resul
     output::write(&folder.join("index.html"), page).map_err(refused)
 }
 
-/// What a report says of its own files: that one cannot be written must not hide the answer.
+/// The failed writes that a report mentions: they must not hide the answer.
 ///
 /// # Errors
-/// Another one than that.
+/// Any other error.
 pub(super) fn unwritten(written: Result<(), CliError>) -> Result<Vec<String>, CliError> {
     match written {
         Ok(()) => Ok(Vec::new()),

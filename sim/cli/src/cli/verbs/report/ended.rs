@@ -1,12 +1,12 @@
-//! How a search comes to an end before it has its answer.
+//! The ways in which a search ends before it has its answer.
 
 use crate::cli::CliError;
 
-/// Why a search ends early.
+/// The reason why a search ends early.
 pub(super) enum Ended {
-    /// Somebody stopped it: what it has so far is told.
+    /// The user stopped it: the results so far are reported.
     Stopped,
-    /// A run or a table went wrong, and so does the report.
+    /// A run or a table failed, and so does the report.
     Failed(CliError),
 }
 

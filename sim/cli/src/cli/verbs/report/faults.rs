@@ -1,12 +1,12 @@
-//! Faults that bursts meet: those of a swarm of one profile, or of a scenario (`--faults`), and where they are placed.
+//! Faults that bursts meet: those of a swarm of one profile, or of a scenario (`--faults`), and their placement.
 //!
 //! ```text
 //!   time ──►  faults begin ─────────────────────────┐   each lasts as long as in a scenario     all heal
 //!             ├── as long as a burst ──┼── burst ───┤                                              │
 //!                                      calls                                    a minute later, or as long as a swarm's longest
 //! ```
-//! A swarm draws its faults for minutes, and a burst is over in a second: most of them would see none begin. So the window in which faults
-//! begin is the burst and as long a time before it; how long they last is left as it is.
+//! A swarm draws its faults over minutes, and a burst takes a second: in most bursts no fault would begin. So faults begin within the burst
+//! and an equally long time before it; their durations are unchanged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,22 +28,22 @@ use sim_harness::swarm::{ProfileWeights, Swarm};
 use crate::cli::CliError;
 use crate::cli::report::vary::{FaultProfile, Vary};
 
-/// How long faults hold that last longer: what a swarm draws lasts a minute at most.
+/// The minimum time from the burst to the heal, which ends faults that last longer: what a swarm draws lasts a minute at most.
 const HEALS_AFTER: Duration = Duration::from_secs(60);
 
 /// Faults that bursts meet.
 #[derive(Debug)]
 pub(super) struct Faults {
-    /// As a table has it: `hostile`, `scenario byom-swarm`.
+    /// The name in a table: `hostile`, `scenario byom-swarm`.
     pub(super) name: String,
     rows: Vec<DraftFault>,
     swarm: Option<Swarm>,
-    /// The file that they come from, and its text: what is wrong with them has a place there.
+    /// The name and the text of the file that the faults come from, for the positions of errors.
     file: Option<(String, String)>,
 }
 
 impl Faults {
-    /// Those of a swarm that draws every kind that fits, by this profile; unset = none.
+    /// The faults of a swarm of this profile, which draws every kind that fits; `None` = no faults.
     pub(super) fn of_profile(profile: FaultProfile) -> Option<Arc<Self>> {
         let profiles = match profile {
             FaultProfile::None => return None,
@@ -54,11 +54,11 @@ impl Faults {
         Some(Arc::new(Self { name: profile.name().to_owned(), rows: Vec::new(), swarm, file: None }))
     }
 
-    /// Reads those of a scenario file. Times at which its rows begin become parts of its safety phase, and durations that are such parts
-    /// become durations.
+    /// Reads the faults of a scenario file. The times at which its rows begin become fractions of its safety phase, and durations that are
+    /// such fractions become absolute.
     ///
     /// # Errors
-    /// It is no scenario, it has variants or no faults, or `vary` says which faults there are.
+    /// It is no scenario, it has variants or no faults, or `vary` sets the faults.
     pub(super) fn read(file: &Path, vary: &[Vary]) -> Result<Arc<Self>, CliError> {
         if vary.iter().any(|one| one.key() == "faults") {
             let wrong = format!("`faults` is varied, and {} says which faults there are; give one of them", file.display());
@@ -86,10 +86,10 @@ impl Faults {
         Ok(Arc::new(Self { name, rows, swarm: scenario.swarm, file: Some(text) }))
     }
 
-    /// Gives them to the scenario of a burst, and says where they are placed.
+    /// Adds the faults to the scenario of a burst, and returns their placement.
     ///
     /// # Errors
-    /// A row is about something that the cluster of the burst does not have.
+    /// A row refers to something that the cluster of the burst does not have.
     pub(super) fn placed(self: Arc<Self>, scenario: &mut Scenario, burst: Burst) -> Result<Placed, CliError> {
         let names = scenario.draw(0).names();
         let (file, text) = self.file.as_ref().map_or(("", ""), |(file, text)| (file, text));
@@ -113,7 +113,7 @@ impl Faults {
     }
 }
 
-/// The names without their numbers: `apiserver-*, adaptor-*`.
+/// The names with a wildcard for their numbers: `apiserver-*, adaptor-*`.
 fn common_names(names: &[String]) -> String {
     let mut all: Vec<String> = Vec::new();
     for name in names {
@@ -128,10 +128,10 @@ fn common_names(names: &[String]) -> String {
     all.join(", ")
 }
 
-/// The whole safety phase, as a [`PhaseTime::Part`] has it: thousandths of a percent.
+/// The whole safety phase as the number in a [`PhaseTime::Part`]: thousandths of a percent.
 const WHOLE: u32 = 100_000;
 
-/// Every time that is written, changed.
+/// Applies `change` to every time in a choice.
 fn each(choice: Choice<PhaseTime>, change: impl Fn(PhaseTime) -> PhaseTime) -> Choice<PhaseTime> {
     match choice {
         Choice::Is(time) => Choice::Is(change(time)),
@@ -140,40 +140,40 @@ fn each(choice: Choice<PhaseTime>, change: impl Fn(PhaseTime) -> PhaseTime) -> C
     }
 }
 
-/// A time as a part of the safety phase; one after it is its end.
+/// A time as a fraction of the safety phase; a time after the phase becomes its end.
 fn as_part(time: PhaseTime, safety: Span) -> PhaseTime {
     let PhaseTime::Span(span) = time else { return time };
     let part = u128::from(micros(span.0)) * u128::from(WHOLE) / u128::from(micros(safety.0).max(1));
     PhaseTime::Part(part.min(u128::from(WHOLE)) as u32)
 }
 
-/// When the operations and the calls of a burst are.
+/// The times of the operations and the calls of a burst.
 #[derive(Clone, Copy)]
 pub(super) struct Burst {
-    /// When its operations begin, as its scenario draws them.
+    /// The time at which its operations begin, as its scenario draws them.
     pub(super) asked: SimTime,
-    /// How much later they begin in the plan.
+    /// The delay of the operations in the plan.
     pub(super) moved: Duration,
-    /// When calls begin in the plan, since the beginning of the run.
+    /// The time at which calls begin in the plan, since the start of the run.
     pub(super) calls: Duration,
-    /// How long calls are under way, about.
+    /// The approximate time for which calls are in progress.
     pub(super) length: Duration,
 }
 
-/// Where the faults of a burst are.
+/// The placement of the faults of a burst.
 #[derive(Clone, Copy)]
 pub(super) struct Placed {
     burst: Burst,
-    /// How long after the burst all faults heal.
+    /// The time from the burst to the heal of all faults.
     heals_after: Duration,
 }
 
 impl Placed {
-    /// Draws the faults of `scenario` for this plan as if the burst, and as long a time before it, were the whole safety phase, and puts
-    /// them there.
+    /// Draws the faults of `scenario` for this plan as if the burst, and an equally long time before it, were the whole safety phase, and
+    /// places them there.
     pub(super) fn place(self, scenario: &Scenario, plan: &mut Plan, seed: u64) {
         let Burst { asked, moved, calls, length } = self.burst;
-        // The window may not begin before the run does.
+        // The window must not begin before the run does.
         let before = length.min(calls);
         let mut window = plan.clone();
         for op in &mut window.op {
@@ -217,7 +217,7 @@ mod tests {
                 assert!(drawn.fault.is_sorted_by_key(|fault| fault.common.at));
                 for fault in &drawn.fault {
                     let at = fault.common.at.since(SimTime::ZERO);
-                    // What waits for a request of its own has no time.
+                    // A fault that waits for its own request has no time.
                     assert!(window.contains(&at), "{fault:?}");
                     *(if at < calls { &mut before } else { &mut during }) += 1;
                     longest = longest.max(fault.common.lasts.map_or(Duration::ZERO, |lasts| lasts.0));

@@ -1,10 +1,10 @@
-//! The folder of a report: what is finished in it is kept.
+//! The folder of a report, which keeps finished points.
 //!
 //! ```text
 //!  points.csv   one row a finished point; says which report this is
 //!  runs.csv     one row a burst, those of a point before its row in points.csv
 //! ```
-//! Rows are only appended, so an interruption costs the point that was under way.
+//! Rows are only appended, so an interruption costs only the point in progress.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -33,15 +33,15 @@ const POINTS: &str = "points.csv";
 const RUNS: &str = "runs.csv";
 
 impl Folder {
-    /// Opens `path` for the report `config`, and gives the points that are finished there.
+    /// Opens `path` for the report `config`, and returns its finished points.
     ///
     /// # Errors
-    /// It holds something else, or another process works in it, and `force` is not set; or the disk says no.
+    /// The folder holds other results, or another process uses it, and `force` is not set; or writing fails.
     pub(super) fn open(path: &Path, config: &str, force: bool) -> Result<(Self, Vec<Point>), CliError> {
         let refused = |error: io::Error| CliError::usage(format!("cannot write in {}: {error}", path.display()));
         let alone = OutFolder::lock(path, force)?;
         let finished = if force { Vec::new() } else { finished(path, config)? };
-        // What was cut off in the middle of a line goes.
+        // A last line that was cut off is removed.
         let kept: Vec<String> = finished.iter().map(|point| table::row(build(), config, point)).collect();
         output::write(&path.join(POINTS), table::head() + &kept.concat()).map_err(refused)?;
         output::write(&path.join(RUNS), runs_of(path, &finished)).map_err(refused)?;
@@ -50,10 +50,10 @@ impl Folder {
         Ok((folder, finished))
     }
 
-    /// Keeps a point and its bursts.
+    /// Stores a point and its bursts.
     ///
     /// # Errors
-    /// The disk says no.
+    /// Writing fails.
     pub(super) fn keep(&mut self, finished: &Finished) -> Result<(), CliError> {
         let row = table::row(build(), &self.config, &finished.point);
         let written = output::append(&mut self.runs, &finished.runs).and_then(|()| output::append(&mut self.points, row.as_bytes()));
@@ -61,10 +61,10 @@ impl Folder {
     }
 }
 
-/// Whether drawings may be put into `path`: it is new, or empty, or holds a report, or the user insists.
+/// Checks that drawings may be written into `path`: it is new, or empty, or holds a report, or `force` is set.
 ///
 /// # Errors
-/// It holds something else, or another process works in it.
+/// It holds other files, or another process uses it.
 pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
     if path.is_dir() {
         OutFolder::lock(path, force)?;
@@ -72,7 +72,7 @@ pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
     holds_nothing_else(path, force)
 }
 
-/// [`may_draw_in`] for whoever has locked the folder.
+/// [`may_draw_in`] for a caller that has locked the folder.
 pub(super) fn holds_nothing_else(path: &Path, force: bool) -> Result<(), CliError> {
     match fs::read_dir(path).ok().and_then(|mut entries| entries.next()) {
         Some(Ok(entry)) if !force && !path.join(POINTS).exists() && !path.join(MADE).exists() => {
@@ -85,15 +85,15 @@ pub(super) fn holds_nothing_else(path: &Path, force: bool) -> Result<(), CliErro
 /// A table of an earlier report that is drawn again.
 pub(super) struct Again<'a> {
     path: &'a Path,
-    /// What stands in it.
+    /// The text of the table.
     pub(super) text: &'a str,
 }
 
 impl<'a> Again<'a> {
-    /// Hands the table to `draw`.
+    /// Passes the table to `draw`.
     ///
     /// # Errors
-    /// It cannot be read, and those of `draw`.
+    /// The table cannot be read, and the errors of `draw`.
     pub(super) fn read<T>(path: &'a Path, draw: impl FnOnce(Again<'_>) -> Result<T, CliError>) -> Result<T, CliError> {
         let unreadable = |problem: Problem| CliError::usage(problem.to_string());
         let bytes = source::read(path).map_err(unreadable)?;
@@ -107,17 +107,17 @@ impl<'a> Again<'a> {
         }
     }
 
-    /// Why it cannot be drawn.
+    /// The error if the table cannot be drawn.
     pub(super) fn refused(&self, why: &dyn std::fmt::Display) -> CliError {
         CliError::usage(format!("{}: cannot be drawn again: {why}", self.path.display()))
     }
 
-    /// The same, with a place in it.
+    /// Like `refused`, with a position in the table.
     pub(super) fn refused_at(&self, line: u64, column: u64, why: &dyn std::fmt::Display) -> CliError {
         CliError::usage(format!("{}:{line}:{column}: cannot be drawn again: {why}", self.path.display()))
     }
 
-    /// Why its rows cannot be understood, with their place.
+    /// The error if its rows cannot be parsed, with their position.
     pub(super) fn misread(&self, why: &TableError) -> CliError {
         match why.position() {
             Some((line, column)) => self.refused_at(line, column, why),
@@ -125,15 +125,15 @@ impl<'a> Again<'a> {
         }
     }
 
-    /// Its name, for whoever reads the report.
+    /// The path of the table, for readers of the report.
     pub(super) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// Another table of the same report, if it is there.
+    /// Another table of the same report, if it exists.
     ///
     /// # Errors
-    /// It is cut off.
+    /// The other table is cut off.
     pub(super) fn beside(&self, name: &str) -> Result<Option<String>, CliError> {
         let text = fs::read_to_string(self.path.with_file_name(name)).ok();
         match text.as_deref().and_then(cut_off) {
@@ -142,20 +142,20 @@ impl<'a> Again<'a> {
         }
     }
 
-    /// The plan that the report wrote of this seed, if it is there; its name begins so.
+    /// The plan that the report wrote of this seed, if it exists; `beginning` is the start of its name.
     pub(super) fn plan(&self, beginning: &str, seed: u64) -> Option<String> {
         let path = self.path.with_file_name(format!("{beginning}{seed}.toml"));
         path.exists().then(|| path.display().to_string())
     }
 }
 
-/// What is wrong with a table whose last line has no end: whoever cut it may have cut a number in two.
+/// The error in a table whose last line does not end with a line break: a number in it may have been cut in two.
 fn cut_off(table: &str) -> Option<String> {
     let whole = table.is_empty() || table.ends_with('\n');
     (!whole).then(|| format!("line {} is cut off: it does not end with a line break", table.lines().count()))
 }
 
-/// The points that are finished in a folder.
+/// The finished points in a folder.
 fn finished(path: &Path, config: &str) -> Result<Vec<Point>, CliError> {
     let other = |what: String| taken(path, &what);
     let text = match fs::read_to_string(path.join(POINTS)) {
@@ -178,7 +178,7 @@ fn finished(path: &Path, config: &str) -> Result<Vec<Point>, CliError> {
     }
 }
 
-/// The rows of `runs.csv` whose points are finished, after the head.
+/// The rows of `runs.csv` whose points are finished, without the header.
 fn runs_of(path: &Path, finished: &[Point]) -> Vec<u8> {
     let mut kept = Rows::heads().runs;
     let text = fs::read(path.join(RUNS)).unwrap_or_default();
@@ -188,7 +188,7 @@ fn runs_of(path: &Path, finished: &[Point]) -> Vec<u8> {
     let columns = reader.headers().map_or(0, csv::StringRecord::len);
     for record in reader.records().flatten() {
         if record.len() == columns && record.get(1).is_some_and(|key| keys.iter().any(|known| known == key)) {
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             let _ = writer.write_record(&record);
         }
     }

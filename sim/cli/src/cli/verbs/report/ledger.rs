@@ -4,7 +4,8 @@
 //!  made.json    which report this is
 //!  *.csv        tables, one of which says what is finished: its rows come last
 //! ```
-//! Rows are only appended, so an interruption costs what was under way. What has no row in the last table is cut off when it goes on.
+//! Rows are only appended, so an interruption costs only the work in progress. When a report is continued, rows without a row in the last
+//! table are removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -21,9 +22,9 @@ use crate::cli::verbs::out_folder::{MADE, OutFolder, mark, taken};
 
 /// A table of a ledger.
 pub(super) struct Sheet {
-    /// Name of its file in the folder: `runs.csv`.
+    /// The name of its file in the folder, such as `runs.csv`.
     pub(super) name: &'static str,
-    /// Its first line, with the line end; what stands below another one is not read.
+    /// The header with the line end; a file with another header is not read.
     pub(super) head: Vec<u8>,
 }
 
@@ -34,15 +35,15 @@ pub(super) struct Ledger {
     _alone: OutFolder,
 }
 
-/// The rows of each table that belong to something finished, without the heads.
+/// The rows of each table that belong to finished work, without the headers.
 type Rows = Vec<Vec<StringRecord>>;
 
 impl Ledger {
-    /// Opens `path` for the report `made`, and gives the rows of what is finished there, table by table. `columns`: by which columns a row
-    /// says to what it belongs. The last of the `sheets` says what is finished.
+    /// Opens `path` for the report `made`, and returns the rows of its finished work, table by table. The `columns` of a row identify the
+    /// work to which it belongs. The last of the `sheets` lists the finished work.
     ///
     /// # Errors
-    /// It holds something else, or another process works in it, and `force` is not set; or the disk says no.
+    /// The folder holds other results, or another process uses it, and `force` is not set; or writing fails.
     pub(super) fn open(path: &Path, made: &Made, sheets: &[Sheet], columns: &[&str], force: bool) -> Result<(Self, Rows), CliError> {
         let refused = |error: io::Error| CliError::usage(format!("cannot write in {}: {error}", path.display()));
         let alone = OutFolder::lock(path, force)?;
@@ -59,7 +60,7 @@ impl Ledger {
             rows.retain(|row| finished.contains(&key(row, places)));
             let mut text = sheet.head.clone();
             let mut writer = csv::Writer::from_writer(&mut text);
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             rows.iter().for_each(|row| drop(writer.write_record(row)));
             drop(writer);
             let file = path.join(sheet.name);
@@ -70,17 +71,17 @@ impl Ledger {
         Ok((Self { path: path.to_owned(), files, _alone: alone }, tables))
     }
 
-    /// Keeps the rows of something that is finished, table by table.
+    /// Stores the rows of finished work, table by table.
     ///
     /// # Errors
-    /// The disk says no.
+    /// Writing fails.
     pub(super) fn keep(&mut self, rows: &[&[u8]]) -> Result<(), CliError> {
         let written = self.files.iter_mut().zip(rows).try_for_each(|(file, rows)| output::append(file, rows));
         written.map_err(|error| CliError::usage(format!("cannot write in {}: {error}", self.path.display())))
     }
 }
 
-/// Whether the folder holds this report, begun; nothing is there otherwise.
+/// Whether the folder holds the beginning of this report; `false` if it holds nothing.
 fn is_known(path: &Path, made: &Made) -> Result<bool, CliError> {
     let text = match fs::read_to_string(path.join(MADE)) {
         Ok(text) => text,
@@ -95,7 +96,7 @@ fn is_known(path: &Path, made: &Made) -> Result<bool, CliError> {
     }
 }
 
-/// The rows of a table that has this head, without one that was cut off.
+/// The rows of a table with this header, without a row that was cut off.
 fn rows_of(path: &Path, head: &[u8]) -> Vec<StringRecord> {
     let text = fs::read(path).unwrap_or_default();
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -105,7 +106,7 @@ fn rows_of(path: &Path, head: &[u8]) -> Vec<StringRecord> {
     reader.records().flatten().filter(|row| row.len() == columns).collect()
 }
 
-/// Where these columns are.
+/// The positions of these columns.
 fn places(head: &[u8], columns: &[&str]) -> Vec<usize> {
     let mut reader = csv::Reader::from_reader(head);
     let head = reader.headers().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What no policy changes: how large an object may be, and how fast a client may ask.
+//! Limits that no policy changes: the size of an object, and the request rate of a client.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,15 +9,15 @@ use kube_machinery::TextForm;
 use kube_machinery::rate_limit::CLIENT_GO;
 use kube_sim::cluster::EPOCH;
 
-/// An agent's client, where it is limited (A §10): requests a second, and at once.
+/// The rate limit of an agent's client, where it has one (A §10): requests per second, and burst.
 const AGENT: (f64, u32) = (50.0, 100);
 
-/// Names as they are in a cluster: a pod of a Deployment.
+/// A typical name: that of a pod of a Deployment.
 fn pod(number: u32) -> String {
     format!("web-7c5ddbdf54-x2{number:03}")
 }
 
-/// Of the document of a BYOM pool.
+/// The limits from the document of a BYOM pool.
 pub(super) fn of_pool() -> [String; 2] {
     let record = |number: u32| {
         let pod = pod(number);
@@ -42,12 +42,12 @@ pub(super) fn of_pool() -> [String; 2] {
         };
         document.text_len() as u64
     };
-    // The second record has a comma before it, as all that follow.
+    // The second record and all later ones are preceded by a comma.
     let each = size(3) - size(2);
     hard_limits(each, size(0), CLIENT_GO.burst, CLIENT_GO.qps, 2)
 }
 
-/// Of the records of a pool of Spiderpool, which are a text in its status.
+/// The limits from the records of a pool of Spiderpool, which are a text in its status.
 pub(super) fn of_agents() -> [String; 2] {
     let size = |records: u32| {
         let mut all = PoolIPAllocations::default();
@@ -56,7 +56,7 @@ pub(super) fn of_agents() -> [String; 2] {
             let record = PoolIPAllocation { interface: Some("eth0".to_owned()), pod: format!("default/{}", pod(number)), pod_uid: uid };
             all.insert(IpAddr::V4(Ipv4Addr::new(10, 64, 100, 100 + number as u8)), record);
         }
-        // A text in JSON has a backslash before each of its quotes.
+        // In JSON, each quote in a text is preceded by a backslash.
         serde_json::to_string(&all.to_text()).map_or(0, |text| text.len() as u64)
     };
     agent_limits(size(3) - size(2), AGENT)

@@ -1,4 +1,4 @@
-//! `report metrics`: runs of scenarios of any system, with what is varied, until each point has its seeds.
+//! `report metrics`: runs of scenarios of any system, with varied settings, until each point has its seeds.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,18 +23,18 @@ use super::{assumed, baseline, demand, drawings, what_if};
 use crate::cli::CliError;
 use crate::cli::report::args::MetricsArgs;
 
-/// How many runs are kept at a time: whoever interrupts loses no more.
+/// The number of runs that are stored at a time: an interruption loses no more.
 const BATCH: usize = 64;
 
-/// Each number of each run.
+/// The file of each value of each run.
 const VALUES: &str = "values.csv";
-/// The summary of each metric at each point.
+/// The file of the summary of each metric at each point.
 const METRICS: &str = "metrics.csv";
 
-/// A scenario with what is varied in it.
+/// A scenario with varied settings.
 struct Point {
     ready: Ready,
-    /// The settings that are varied, as `KEY=VALUE`.
+    /// The varied settings, as `KEY=VALUE`.
     varied: String,
 }
 
@@ -89,7 +89,7 @@ fn simulate(
 ) -> Result<(MetricsReport, Vec<Value>), CliError> {
     let texts: Vec<String> = points.iter().map(|point| toml::to_string(&point.ready.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
-    // That of all of them, if they are alike.
+    // The assumptions of all points, if they are the same.
     let mut assumed: Vec<String> = points.iter().map(|point| assumed::of(&point.ready.scenario)).collect();
     assumed.dedup();
     let assumed = if assumed.len() == 1 { assumed.remove(0) } else { String::new() };
@@ -117,7 +117,7 @@ fn simulate(
             runs += batch.len() as u64;
         }
     }
-    // What is told is what stands in the table, so that it is the same when it is drawn again.
+    // The report is made from the table, so that it is the same when it is drawn again.
     let text = std::fs::read_to_string(out.join(VALUES)).map_err(|error| CliError::usage(error.to_string()))?;
     let values = match metrics::read(&text) {
         Ok(values) => values,
@@ -130,7 +130,7 @@ fn simulate(
     Ok((report, values))
 }
 
-/// What `keep` makes of one run.
+/// Passes one run to `keep`, and returns the result.
 fn run<T>(point: &Point, seed: u64, keep: impl FnOnce(&Point, &SeedRecord<'_>) -> T) -> Result<T, CliError> {
     let plan = point.ready.scenario.draw(seed);
     let outcome = run_plan(&plan, &point.ready.stage, RunOptions::default());
@@ -145,7 +145,7 @@ fn both_tables(point: &Point, record: &SeedRecord<'_>) -> (String, Vec<u8>) {
     (metrics::value_rows(&values(point, record)), rows.runs)
 }
 
-/// The numbers of a run: what the metrics of its system gave, and its columns in `runs.csv`. What is no number is left out.
+/// The numbers of a run: the values of its system's metrics, and its columns in `runs.csv`. Other values are left out.
 fn values(point: &Point, record: &SeedRecord<'_>) -> Vec<Value> {
     let of = |source: Source, (metric, value): (&str, f64)| Value {
         scenario: point.ready.scenario.name.clone(),
@@ -159,7 +159,7 @@ fn values(point: &Point, record: &SeedRecord<'_>) -> Vec<Value> {
     own.chain(rows::figures(record).into_iter().map(|one| of(Source::Run, one))).collect()
 }
 
-/// Refuses a metric that nothing counts, before the points are simulated: a run of each says what its system counts.
+/// Refuses a metric that nothing counts, before the points are simulated: one run of each point shows what its system counts.
 fn named_ones_are_counted(args: &MetricsArgs, points: &[Point]) -> Result<(), CliError> {
     if args.metric.iter().all(|name| rows::is_figure(name)) {
         return Ok(());
@@ -181,7 +181,7 @@ fn wanted_are_known<'a>(args: &MetricsArgs, known: impl Iterator<Item = &'a str>
     Err(error.hint(format!("the nearest is `{near}`; without --metric the report has all")))
 }
 
-/// The scenarios that are asked for, with each combination of what is varied. Their claims are the business of `run`.
+/// The requested scenarios, with each combination of the varied settings. Their claims are removed: `run` judges them.
 fn points(args: &MetricsArgs) -> Result<Vec<Point>, CliError> {
     let mut points: Vec<Point> = Vec::new();
     let changes = what_if::changes(&args.vary)?;
@@ -196,7 +196,7 @@ fn points(args: &MetricsArgs) -> Result<Vec<Point>, CliError> {
             Point { ready, varied: change.settings() }
         }));
     }
-    // The points of a scenario stand one below the other.
+    // The points of a scenario follow one another.
     loop {
         let before = points.len();
         points.extend(by_change.iter_mut().filter_map(Iterator::next));
@@ -210,7 +210,7 @@ fn points(args: &MetricsArgs) -> Result<Vec<Point>, CliError> {
     Ok(points)
 }
 
-/// The scenarios of the files, with this set in them.
+/// The scenarios of the files, with these settings.
 fn loaded(args: &MetricsArgs, set: &[Setting]) -> Result<Vec<Ready>, CliError> {
     let options =
         LoadOptions { scenarios: args.scenario.clone(), variant: args.form.variant.clone(), set: set.to_vec(), ..LoadOptions::default() };

@@ -46,12 +46,13 @@ use self::folder::{Again, Folder};
 use crate::cli::CliError;
 use crate::cli::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArgs, ReclaimArgs};
 
-/// Answers `report capacity`: about pods if a scenario or a trace is named, else about bursts; with `--from`, about what the table holds.
+/// Answers `report capacity`: about pods if a scenario or a trace is named, else about bursts; with `--from`, about the content of the
+/// table.
 pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
     let (of_bursts, of_pods) = (args.output.folder("capacity"), args.output.folder("demand"));
     let against = args.output.against.as_deref();
     if let Some(from) = &args.output.from {
-        // What the table says of itself, not what its file is called.
+        // The content of the table decides, not the name of its file.
         return Again::read(from, |again| match sizes_of(again.text) {
             Err(TableError::Foreign { .. }) => {
                 capacity::redraw(args, &again, &of_bursts, baseline::read(against)?.as_ref()).map(CapacityReport::Bursts)
@@ -71,7 +72,7 @@ pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<C
     }
 }
 
-/// `report calibrate`: reads audit logs, and simulates nothing but a queue.
+/// `report calibrate`: reads audit logs, and simulates only a queue.
 pub(super) fn calibration(args: &CalibrateArgs) -> Result<CalibrateReport, CliError> {
     calibrate::report(args)
 }
@@ -158,7 +159,7 @@ fn simulate(
         }
     }
     let mut report = ConflictsReport::new(Made { config, ..made }, points, interrupted);
-    // Who interrupts before the first point has nothing to compare.
+    // After an interruption before the first point there is nothing to compare.
     if !report.points.is_empty() || !interrupted {
         compare(&mut report, old)?;
     }

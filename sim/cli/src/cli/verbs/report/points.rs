@@ -1,4 +1,4 @@
-//! Which points a report has, and the scenario behind each.
+//! The points of a report, and the scenario behind each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::cli::CliError;
 use crate::cli::report::Sharing;
 use crate::cli::report::vary::{Values, Vary};
 
-/// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
+/// The file with the cluster of every point: that of the capacity scenario, built in, so that it works in any folder.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
 const BASE: &str = include_str!("../../../../assets/pool-simultaneous.toml");
 
-/// d of B §8.1.
+/// The time to dial, d of B §8.1.
 const DIAL: Span = Span::millis(2);
-/// N of B §8.3.
+/// The numbers of instances, N of B §8.3.
 const INSTANCES: [u32; 6] = [2, 4, 8, 16, 32, 64];
 
-/// How many points a report may have, and how many curves a plot: that many can be told apart.
+/// The maximum number of points of a report, and of curves in a plot: more could not be told apart.
 const POINTS_MAX: usize = 1_000;
 pub(super) const CURVES_MAX: usize = 8;
 
@@ -41,12 +41,12 @@ pub(super) struct Planned {
     pub(super) setting: Setting,
     pub(super) scenario: Scenario,
     pub(super) first_seed: u64,
-    /// Where the faults are, if bursts meet any.
+    /// The placement of the faults, if bursts meet any.
     pub(super) faults: Option<Placed>,
 }
 
 impl Planned {
-    /// The plan of a burst, with its faults in their places.
+    /// The plan of a burst, with its faults placed.
     pub(super) fn draw(&self, seed: u64) -> Plan {
         let mut plan = self.scenario.draw(seed);
         if let Some(faults) = &self.faults {
@@ -55,13 +55,13 @@ impl Planned {
         plan
     }
 
-    /// What is wanted of its runs.
+    /// The options with which its bursts run.
     pub(super) fn options(&self) -> RunOptions {
         RunOptions { planner: true, ..RunOptions::default() }
     }
 }
 
-/// The points that the user asks for, those of one curve together.
+/// The points that the user requests, those of one curve together.
 pub(super) fn plan(sharing: &Sharing) -> Result<Vec<Planned>, CliError> {
     let (system, vary) = (sharing.system, &*sharing.vary);
     let base = base(system)?;
@@ -73,7 +73,7 @@ pub(super) fn plan(sharing: &Sharing) -> Result<Vec<Planned>, CliError> {
         System::Spiderpool => agents::usual(),
     };
     if servers.is_some() {
-        // All have those that were named.
+        // All points have the named servers.
         points.retain(|(_, _, point)| point.width == 0);
         points.iter_mut().for_each(|(_, _, point)| point.servers.clone_from(&servers));
     }
@@ -93,7 +93,7 @@ fn faults(sharing: &Sharing) -> Result<Option<Arc<Faults>>, CliError> {
     sharing.faults.as_deref().map(|file| Faults::read(file, &sharing.vary)).transpose()
 }
 
-/// The tables of B §8.3, and the hardened and the throttled client.
+/// The default points: the tables of B §8.3, and the hardened and the throttled client.
 fn usual() -> Vec<(String, String, SweepPoint)> {
     let over = |spread| SweepPoint { spread, ..IN_USE };
     let of_width = |width| SweepPoint { width, ..IN_USE };
@@ -119,7 +119,7 @@ fn usual() -> Vec<(String, String, SweepPoint)> {
     curves.into_iter().flat_map(at).collect()
 }
 
-/// Every combination of what is varied.
+/// Every combination of the varied values.
 fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, SweepPoint)>, CliError> {
     let main = main_axis(system);
     let sharers = vary.iter().find(|one| one.key() == main);
@@ -148,7 +148,7 @@ fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, SweepPoin
     Ok(curves.into_iter().flat_map(on_curve).collect())
 }
 
-/// The curves of everything that is varied but what lies `along` their axis, with their names.
+/// The curves for all varied values, except those on the axis `along` the curves, with their names.
 fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, SweepPoint)>, CliError> {
     for (number, one) in vary.iter().enumerate() {
         if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
@@ -167,7 +167,7 @@ fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, Swe
         let extended = curves.iter().flat_map(|(name, point)| {
             (0..count).map(move |number| {
                 let (value, point) = one.values.put(number, point.clone());
-                // What has one value tells no curve from another.
+                // An axis with one value does not distinguish curves.
                 let said = if count > 1 { said(one.key(), &value) } else { String::new() };
                 let comma = if name.is_empty() || said.is_empty() { "" } else { ", " };
                 (format!("{name}{comma}{said}"), point)
@@ -183,7 +183,7 @@ fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, Swe
     Ok(curves)
 }
 
-/// A curve along which a number of adaptors is searched.
+/// A curve along which the number of adaptors is searched.
 pub(super) struct Line {
     pub(super) series: String,
     point: SweepPoint,
@@ -196,13 +196,13 @@ impl Line {
         self.point.faults.is_some()
     }
 
-    /// Its point with so many adaptors.
+    /// The point of the curve with this many adaptors.
     pub(super) fn at(&self, instances: u32) -> Result<Planned, CliError> {
         planned(&self.base, "asked", &self.series, &SweepPoint { instances, ..self.point.clone() })
     }
 }
 
-/// The curves of everything that is varied but the number of adaptors, and the smallest and the largest of these.
+/// The curves for all varied values except the number of adaptors, and the smallest and the largest of these numbers.
 pub(super) fn lines(sharing: &Sharing) -> Result<(Vec<Line>, u32, u32), CliError> {
     let (system, vary) = (sharing.system, &*sharing.vary);
     let base = base(system)?;
@@ -224,7 +224,7 @@ pub(super) fn lines(sharing: &Sharing) -> Result<(Vec<Line>, u32, u32), CliError
     Ok((lines.collect(), least, most))
 }
 
-/// What is shared by more and more of.
+/// The main axis: the number of those who share the pool.
 pub(super) fn main_axis(system: System) -> &'static str {
     match system {
         System::Byom => "instances",
@@ -232,7 +232,7 @@ pub(super) fn main_axis(system: System) -> &'static str {
     }
 }
 
-/// Whether all of this can be varied for a system, and together.
+/// Checks that all of these axes can be varied for a system, and together.
 pub(super) fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
     let of_servers = |key| vary.iter().any(|one| one.key() == key);
     if of_servers("service") && !of_servers("width") {
@@ -256,7 +256,7 @@ pub(super) fn base(system: System) -> Result<Scenario, CliError> {
     Ok(Scenario::parse(Path::new(file), Source::new(file, text))?)
 }
 
-/// A value as a curve is called.
+/// A value in the form used in names of curves.
 fn said(key: &str, value: &str) -> String {
     match key {
         "retry" | "update" | "policy" => value.to_owned(),
@@ -273,7 +273,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         return agents::planned(base, panels, series, point);
     }
     let instances = point.instances;
-    // As many free ones as B §8.1 has, besides what is taken.
+    // As many free addresses as in B §8.1, in addition to those taken.
     let addresses = point.pool.unwrap_or_else(|| (f64::from(2 * instances) / (1.0 - point.fill)).round() as u32);
     if addresses > ADDRESSES_MAX {
         return Err(CliError::usage(format!(
@@ -309,9 +309,9 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     };
     let mut scenario = base.clone();
     scenario.name = "conflicts".to_owned();
-    // Whoever is patient may take half a minute; a run is over when its last call is.
+    // A patient client may take half a minute; a run ends with its last call.
     scenario.phases.liveness = Choice::Is(Span::secs(60));
-    // What upstream's way breaks is counted, not judged.
+    // Violations by upstream's behaviour are counted, not judged.
     scenario.check = Checks::default();
     let once: &[&str] = if point.once { &["byom-decide-once", "byom-four-attempts"] } else { &[] };
     let first: &[&str] = if point.first { &["byom-select-first"] } else { &[] };
@@ -319,7 +319,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     scenario.deviations.sort();
     point.apply(&mut scenario.cluster)?;
     scenario.workload = WorkloadDraft::new(sim_byom::Drafts::Burst(Box::new(BurstDraft {
-        // One allocator makes the calls of all.
+        // One allocator makes the calls for all.
         instances: Choice::Is(if point.order == Order::Allocator { 1 } else { instances }),
         allocations: Choice::Is(if point.order == Order::Allocator { instances } else { 1 }),
         addresses: Some(Choice::Is(addresses)),
@@ -336,13 +336,14 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     })));
     let first_seed = first_seed(&setting);
     let length = point.length();
-    // Nothing happens before a burst: it begins when faults have had as much time as they have during it.
+    // Before a burst nothing happens: it begins after faults have had as much time as they have during it.
     let place = |faults: Arc<Faults>| faults.placed(&mut scenario, Burst { asked: SimTime::ZERO, moved: length, calls: length, length });
     let faults = point.faults.clone().map(place).transpose()?;
     Ok(Planned { setting, scenario, first_seed, faults })
 }
 
-/// Points do not share seeds: one unlucky stretch of them must not count several times. The same point has the same in every report.
+/// The first seed of a point. Points do not share seeds, so that an unlucky sequence does not count several times. The same point has the
+/// same seeds in every report.
 pub(super) fn first_seed(setting: &Setting) -> u64 {
     let unnamed = Setting { panels: String::new(), series: String::new(), ..setting.clone() };
     let hash = hash_text(&serde_json::to_string(&unnamed).unwrap_or_default());

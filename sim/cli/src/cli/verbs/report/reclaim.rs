@@ -1,4 +1,4 @@
-//! `report reclaim`: runs of scenarios that reclaim addresses, until all are done.
+//! `report reclaim`: runs of scenarios that reclaim addresses, until all are finished.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,14 +28,14 @@ use super::what_if::{self, Change};
 use crate::cli::CliError;
 use crate::cli::report::args::ReclaimArgs;
 
-/// The scenario of who names none, whatever folder the user is in.
+/// The default scenario, built in, so that it works in any folder.
 const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
 const DEFAULT: &str = include_str!("../../../../assets/reclaim-leaks.toml");
 
-/// How many runs are kept at a time: whoever interrupts loses no more.
+/// The number of runs that are stored at a time: an interruption loses no more.
 const BATCH: u64 = 64;
 
-/// The summary of each way.
+/// The file of the summary of each way of leaking.
 const PATHS: &str = "paths.csv";
 
 /// Answers `report reclaim`: simulates scenarios or draws a table again, and writes figures, page and `paths.csv` into `out`.
@@ -87,7 +87,7 @@ fn simulate(
 ) -> Result<(LeaksReport, Vec<Found>), CliError> {
     let texts: Vec<String> = ready.iter().map(|ready| toml::to_string(&ready.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
-    // That of all of them, if they are alike.
+    // The assumptions of all scenarios, if they are the same.
     let mut assumed: Vec<String> = ready.iter().map(|ready| assumed::of(&ready.scenario)).collect();
     assumed.dedup();
     let assumed = if assumed.len() == 1 { assumed.remove(0) } else { String::new() };
@@ -115,7 +115,7 @@ fn simulate(
             runs += batch.len() as u64;
         }
     }
-    // What is told is what stands in the table, so that it is the same when it is drawn again.
+    // The report is made from the table, so that it is the same when it is drawn again.
     let text = std::fs::read_to_string(out.join("reclaims.csv")).map_err(|error| CliError::usage(error.to_string()))?;
     let found = match leaks::read(&text) {
         Ok(found) => found,
@@ -138,7 +138,7 @@ fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
     }))
 }
 
-/// The scenarios that are asked for, each by itself and with what is varied. Their claims are the business of `run`.
+/// The requested scenarios, each unchanged and with the varied settings. Their claims are removed: `run` judges them.
 fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let base = loaded(args, &args.form.set)?;
     let mut changed: Vec<Vec<(Change, Ready)>> = base.iter().map(|_| Vec::new()).collect();
@@ -167,7 +167,7 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     Ok(all)
 }
 
-/// The scenarios of the file, or the usual ones, with this set in them.
+/// The scenarios of the file, or the default ones, with these settings.
 fn loaded(args: &ReclaimArgs, set: &[Setting]) -> Result<Vec<Ready>, CliError> {
     match &args.scenario {
         Some(file) => Ok(load::scenarios(&LoadOptions { set: set.to_vec(), ..args.form.load_options(file) })?),

@@ -1,4 +1,4 @@
-//! The servers of `--servers`: those of a scenario file, in place of the stated latency.
+//! The servers of `--servers`: those of a scenario file, instead of the stated latency.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use super::calibrate::settings::mean;
 use crate::cli::CliError;
 use crate::cli::report::vary::Vary;
 
-/// Servers as a scenario has them.
+/// The servers of a scenario.
 #[derive(Debug)]
 pub(super) struct Servers {
     cluster: ClusterDraft,
-    /// The mean round trip of a read that waits for nobody.
+    /// The mean round trip of a read without waiting.
     pub(super) read: Span,
-    /// The same of a write.
+    /// The mean round trip of a write without waiting.
     pub(super) write: Span,
-    /// How many requests are worked on at a time; 0 = everything at once.
+    /// The number of requests that are processed at a time; 0 = unlimited.
     pub(super) width: u32,
-    /// For how long a read keeps a processor busy, on average.
+    /// The mean time for which a read keeps a processor busy.
     pub(super) service: Span,
 }
 
-/// What a file says of the servers and a command line must not say as well.
+/// The axes that the file of the servers determines, and that must not be varied as well.
 const OF_SERVERS: [&str; 3] = ["latency", "width", "service"];
 
 impl Servers {
-    /// Reads the servers of a scenario file, and how long a request takes at them when it waits for nobody.
+    /// Reads the servers of a scenario file, and the latency of requests that do not wait there.
     ///
     /// # Errors
-    /// It is no scenario, it has variants, its servers differ from run to run, or `vary` says something else of them.
+    /// It is no scenario, it has variants, its servers differ from run to run, or `vary` sets one of their values.
     pub(super) fn read(file: &Path, vary: &[Vary]) -> Result<Arc<Self>, CliError> {
         if let Some(one) = vary.iter().find(|one| OF_SERVERS.contains(&one.key())) {
             let wrong = format!("`{}` is varied, and {} says what servers are like; give one of them", one.key(), file.display());
@@ -60,7 +60,7 @@ impl Servers {
         let all =
             |parts: [Delay; 2]| parts.into_iter().map(mean).sum::<f64>() + mean(delays.processing) + 2.0 * mean(cluster.links.healthy);
         let span = |seconds: f64| Span::micros((seconds * 1e6).round() as u64);
-        // A client on the machine of the server takes its answer in before it goes on.
+        // A client on the machine of the server processes its answer before it continues.
         let client = cluster.capacity.as_ref().map_or(0.0, |capacity| mean(capacity.client));
         let trip = |takes: f64, least: Span| span(takes.max(least.0.as_secs_f64()) + client);
         Ok(Arc::new(Self {
@@ -72,7 +72,7 @@ impl Servers {
         }))
     }
 
-    /// Puts servers, links and delays in place of those that the cluster of a point has.
+    /// Replaces the servers, links and delays of a point's cluster by these.
     pub(super) fn apply(&self, cluster: &mut ClusterDraft) {
         cluster.api_servers = self.cluster.api_servers.clone();
         cluster.links = self.cluster.links;

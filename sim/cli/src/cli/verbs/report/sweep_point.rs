@@ -1,4 +1,4 @@
-//! The parameters of a point of a report, and what varying one of them does to it.
+//! The parameters of a point of a report, and the effect of varying one of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use super::servers::Servers;
 use crate::cli::CliError;
 use crate::cli::report::vary::{Start, Values};
 
-/// r of B §8.1, and how many times as long w is.
+/// The mean read latency, r of B §8.1, and the ratio of w to it.
 const READ: Span = Span::millis(4);
 const WRITE_OF_READ: f64 = 2.5;
-/// t of B §8.1.
+/// The think time, t of B §8.1.
 const THINK: Span = Span::micros(500);
-/// How long a server of a width works on a read, unless it is said.
+/// The default time for which a server with a width processes a read.
 const SERVICE: Span = Span::millis(1);
-/// How many times as long it works on a write, and on saying that one met a conflict (measured: a 409 takes 1.2 to 1.3 times as long as a
-/// 200).
+/// The ratio of the processing time of a write to that of a read, and the fraction of it that a conflict adds (measured: a 409 takes 1.2 to
+/// 1.3 times as long as a 200).
 const WRITE_WORK_OF_READ: f64 = 1.5;
 const CONFLICT_WORK_OF_WRITE: f64 = 0.25;
 
-/// The parameters of a point: everything that tells one from another.
+/// The parameters of a point, which distinguish it from other points.
 #[derive(Clone)]
 pub(super) struct SweepPoint {
     pub(super) system: System,
     pub(super) instances: u32,
     pub(super) pool: Option<u32>,
-    /// The share of the pool that is taken at the beginning.
+    /// The fraction of the pool that is taken at the beginning.
     pub(super) fill: f64,
     pub(super) spread: Span,
     pub(super) latency: Span,
@@ -43,43 +43,43 @@ pub(super) struct SweepPoint {
     pub(super) once: bool,
     pub(super) first: bool,
     pub(super) throttle: Throttle,
-    /// Pods of a node.
+    /// The number of pods per node.
     pub(super) pods: u32,
-    /// How pods come to their first calls.
+    /// The way in which pods make their first calls.
     pub(super) start: Start,
-    /// Whether agents behave as upstream's.
+    /// Whether agents behave like upstream's.
     pub(super) upstream: bool,
-    /// How many requests a server works on at a time; 0 = everything at once.
+    /// The number of requests that a server processes at a time; 0 = unlimited.
     pub(super) width: u32,
-    /// For how long a read keeps such a server busy.
+    /// The time for which a read keeps such a server busy.
     pub(super) service: Span,
-    /// The servers of a scenario, which say what `latency`, `width` and `service` do otherwise.
+    /// The servers of a scenario, which replace `latency`, `width` and `service`.
     pub(super) servers: Option<Arc<Servers>>,
-    /// The faults that bursts meet; unset = none.
+    /// The faults that bursts meet; `None` = no faults.
     pub(super) faults: Option<Arc<Faults>>,
-    /// How a write is tried again, in numbers, in place of `retry`.
+    /// The retry policy in numbers, instead of `retry`.
     pub(super) backoff: Option<BackoffPlan>,
-    /// Over how many pools writers are spread.
+    /// The number of pools over which writers are spread.
     pub(super) pools: u32,
-    /// What orders the writers.
+    /// The way in which the writers are coordinated.
     pub(super) order: Order,
-    /// Whether VMs are tried also where each attempt decides again.
+    /// Whether VMs are probed even if each attempt decides again.
     pub(super) probes: bool,
 }
 
-/// What orders the writers of a pool.
+/// The way in which the writers of a pool are coordinated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Whoever writes first wins, and the others meet a conflict.
+    /// The first writer wins, and the others meet a conflict.
     Conflicts,
-    /// A Lease, which they hold in turn.
+    /// Writers hold a Lease in turn.
     Lease,
-    /// One process that writes for all.
+    /// One process writes for all.
     Allocator,
 }
 
 impl Order {
-    /// As a table has it.
+    /// The name in a table.
     pub(super) fn name(self) -> &'static str {
         match self {
             Order::Conflicts => "",
@@ -89,7 +89,7 @@ impl Order {
     }
 }
 
-/// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
+/// The policy in use: client-go's `DefaultBackoff`, all at once, decided again after each conflict (B §8.1).
 pub(super) const IN_USE: SweepPoint = SweepPoint {
     system: System::Byom,
     instances: 0,
@@ -132,10 +132,10 @@ impl Values {
         }
     }
 
-    /// Whether an axis can show it.
+    /// Whether the values can be placed on an axis.
     pub(super) fn is_numeric(&self) -> bool {
         if let Values::Width(values) = self {
-            // No queue at all is no number.
+            // An unlimited width is not a number.
             return !values.contains(&0);
         }
         !matches!(
@@ -151,7 +151,7 @@ impl Values {
         )
     }
 
-    /// `point` with the value of this number, and the value as text.
+    /// Sets value number `number` in `point`; also returns the value as text.
     pub(super) fn put(&self, number: usize, point: SweepPoint) -> (String, SweepPoint) {
         match self {
             Values::Instances(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
@@ -173,7 +173,7 @@ impl Values {
                 let profile = values[number];
                 (profile.name().to_owned(), SweepPoint { faults: Faults::of_profile(profile), ..point })
             }
-            // No point has such a thing, and whoever asks for one is told so before.
+            // No point has such a parameter, and a request for one is refused earlier.
             Values::Setting(values) => (values[number].clone(), point),
             Values::Throttle(values) => (name_of(&values[number]), SweepPoint { throttle: values[number], ..point }),
         }
@@ -188,7 +188,7 @@ pub(super) fn update_name(once: bool) -> &'static str {
     if once { DECIDES_ONCE } else { DECIDES_AGAIN }
 }
 
-/// What a table says of the behaviour of agents.
+/// The behaviour of agents as a table calls it.
 pub(super) fn policy_name(upstream: bool) -> &'static str {
     if upstream { "upstream" } else { "hardened" }
 }
@@ -197,13 +197,13 @@ pub(super) fn selection_name(first: bool) -> &'static str {
     if first { "first" } else { "hash" }
 }
 
-/// The name that a scenario has for it.
+/// The name of a value in a scenario.
 pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl SweepPoint {
-    /// How a write is tried again, as a table has it; `name` is that of a policy that has one.
+    /// The retry policy as a table calls it; `name` is that of a policy that has one.
     pub(super) fn told_retry(&self, name: &str) -> String {
         let Some(backoff) = self.backoff else { return name.to_owned() };
         let cap = backoff.cap.map_or_else(String::new, |cap| format!(" up to {cap}"));
@@ -211,19 +211,19 @@ impl SweepPoint {
         format!("{} attempts, {} x {}^n{cap}, jitter {jitter}", backoff.attempts, backoff.base, backoff.factor)
     }
 
-    /// What a table says of the faults that bursts meet.
+    /// The faults that bursts meet, as a table calls them.
     pub(super) fn told_faults(&self) -> String {
         self.faults.as_ref().map(|faults| faults.name.clone()).unwrap_or_default()
     }
 
-    /// How long calls of a burst are under way that begin at once, about: as long as four attempts take, and half a second for the sleeps
-    /// between them; and as long as their starts are spread.
+    /// The approximate time for which the calls of a burst are in progress: that of four attempts, half a second for the sleeps between
+    /// them, and the spread of the starts.
     pub(super) fn length(&self) -> Duration {
         let attempt = self.read().0 + self.write().0 + 2 * self.think.0;
         self.spread.0 + 4 * attempt + Duration::from_millis(500)
     }
 
-    /// Whether a VM is tried before its address is handed out.
+    /// Whether a VM is probed before its address is handed out.
     pub(super) fn tries_vms(&self) -> bool {
         self.once || self.probes
     }
@@ -238,12 +238,12 @@ impl SweepPoint {
         self.servers.as_ref().map_or_else(|| scaled(self.latency, WRITE_OF_READ), |servers| servers.write)
     }
 
-    /// How many requests a server works on at a time; 0 = everything at once.
+    /// The number of requests that a server processes at a time; 0 = unlimited.
     pub(super) fn server_width(&self) -> u32 {
         self.servers.as_ref().map_or(self.width, |servers| servers.width)
     }
 
-    /// For how long a read keeps a server busy that works on only so many requests at a time.
+    /// The time for which a read keeps a server of limited width busy.
     pub(super) fn busy(&self) -> Span {
         match &self.servers {
             Some(servers) => servers.service,
@@ -252,11 +252,11 @@ impl SweepPoint {
         }
     }
 
-    /// Makes round trips of a cluster as long as is stated, all in all: what a server works on a request is a part of it, and neither links
-    /// nor anything else adds to it.
+    /// Makes the total round trips of a cluster as long as stated: they include the server's processing time, and neither links nor
+    /// anything else adds to them.
     ///
     /// # Errors
-    /// The work alone takes longer.
+    /// The processing time alone is longer.
     pub(super) fn apply(&self, cluster: &mut ClusterDraft) -> Result<(), CliError> {
         if let Some(servers) = &self.servers {
             servers.apply(cluster);
@@ -298,7 +298,7 @@ fn scaled(span: Span, factor: f64) -> Span {
     Span::micros((span.0.as_micros() as f64 * factor).round() as u64)
 }
 
-/// A delay whose mean is half of this, 20 % more or less (B §8.1).
+/// A delay whose mean is half of this round trip, 20 % more or less (B §8.1).
 fn half_of(round_trip: Span) -> Delay {
     let micros = |part: f64| Span::micros((round_trip.0.as_micros() as f64 / 2.0 * part).round() as u64);
     Delay::Uniform { low: micros(0.8), high: micros(1.2) }

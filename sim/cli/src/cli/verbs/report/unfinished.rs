@@ -1,6 +1,6 @@
-//! Runs of a size that is not finished: kept one by one, so that an interruption costs only those that were under way.
+//! Runs of a size that is not finished: they are stored one by one, so that an interruption costs only the runs in progress.
 //!
-//! `unfinished.jsonl` holds a line a run. It is emptied when the rows of the size stand in the tables, and gone when the search ends.
+//! `unfinished.jsonl` has a line per run. It is emptied once the rows of the size are in the tables, and removed when the search ends.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use crate::cli::CliError;
 
 const FILE: &str = "unfinished.jsonl";
 
-/// What one run gave: what it held, and its rows.
+/// The result of one run: its usage of addresses, and its rows.
 pub(super) type Ran = (AddressRun, Rows);
 
 /// A line of the file.
@@ -31,7 +31,7 @@ struct Line {
     reclaims: String,
 }
 
-/// The runs of a size that is under way.
+/// The finished runs of a size that is in progress.
 pub(super) struct Unfinished {
     path: PathBuf,
     file: Mutex<File>,
@@ -39,16 +39,16 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Opens the file of a folder, which is known to be that of this search; with `force` it begins anew.
+    /// Opens the file in a folder that is known to belong to this search; with `force` it starts empty.
     ///
     /// # Errors
-    /// The disk says no.
+    /// Writing fails.
     pub(super) fn open(folder: &Path, force: bool) -> Result<Self, CliError> {
         let path = folder.join(FILE);
         let text = if force { String::new() } else { fs::read_to_string(&path).unwrap_or_default() };
         let mut known = BTreeMap::new();
         let mut whole = String::new();
-        // A line that was cut off is not understood.
+        // A line that was cut off cannot be parsed, and is skipped.
         for line in text.lines() {
             let Ok(Line { size, seed, held, runs, reclaims }) = serde_json::from_str(line) else { continue };
             whole.push_str(line);
@@ -65,10 +65,10 @@ impl Unfinished {
         self.known.get(&(size.to_owned(), seed)).cloned()
     }
 
-    /// Keeps a run.
+    /// Stores a run.
     ///
     /// # Errors
-    /// The disk says no.
+    /// Writing fails.
     pub(super) fn keep(&self, size: &str, seed: u64, (held, rows): &Ran) -> Result<(), String> {
         let text = |rows: &[u8]| String::from_utf8_lossy(rows).into_owned();
         let line = Line { size: size.to_owned(), seed, held: held.clone(), runs: text(&rows.runs), reclaims: text(&rows.reclaims) };
@@ -76,16 +76,16 @@ impl Unfinished {
         output::append(&mut self.file(), line.as_bytes()).map_err(|error| refused(&self.path, &error).message)
     }
 
-    /// Forgets all runs: what they gave stands in the tables.
+    /// Removes all runs: their results are in the tables.
     ///
     /// # Errors
-    /// The disk says no.
+    /// Writing fails.
     pub(super) fn clear(&mut self) -> Result<(), CliError> {
         self.known.clear();
         self.file().set_len(0).map_err(|error| refused(&self.path, &error))
     }
 
-    /// Takes the file away: the search is at its end. A file that stays holds nothing.
+    /// Deletes the file at the end of the search. If that fails, the file is empty.
     pub(super) fn end(self) {
         let _ = fs::remove_file(self.path);
     }

@@ -1,4 +1,4 @@
-//! `--vary` of a scenario: what else is asked about it, each combination by itself.
+//! `--vary` of a scenario: the changes that are examined, each combination separately.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use sim_harness::scenario::Scenario;
 use crate::cli::CliError;
 use crate::cli::report::vary::{Values, Vary};
 
-/// How many combinations are asked about at a time: a table of more is read by nobody.
+/// The maximum number of combinations: nobody reads a larger table.
 const CHANGES_MAX: usize = 24;
 
-/// By so many seeds it is seen whether a change changes anything.
+/// The number of seeds by which it is determined whether a change has any effect.
 const LOOKED_AT: u64 = 4;
 
-/// Something that is changed in a scenario.
+/// A change to a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
-    /// As a table calls it: `grace 5`.
+    /// The name in a table, such as `grace 5`.
     pub(super) name: String,
     set: Vec<Setting>,
 }
 
-/// Every combination of what is varied.
+/// Every combination of the varied values.
 ///
 /// # Errors
-/// What is varied is no key of a scenario, or stands there twice; or there are too many.
+/// A varied key is no key of a scenario, or occurs twice; or there are too many combinations.
 pub(super) fn changes(vary: &[Vary]) -> Result<Vec<Change>, CliError> {
     let mut changes = vec![Change { name: String::new(), set: Vec::new() }];
     for (number, one) in vary.iter().enumerate() {
@@ -57,17 +57,17 @@ pub(super) fn changes(vary: &[Vary]) -> Result<Vec<Change>, CliError> {
     Ok(changes)
 }
 
-/// Settings of Spiderpool are environment variables: text, also where that is a number.
+/// The prefix of Spiderpool's settings, which are environment variables: their values are text, even if they look like numbers.
 const ENVIRONMENT: &str = "workload.settings.";
 
-/// A value as the file would have it.
+/// A value as it would be written in the file.
 fn written(key: &str, value: &str) -> String {
     let plain = !value.starts_with(['"', '\'', '[']);
     if key.starts_with(ENVIRONMENT) && plain { toml::Value::String(value.to_owned()).to_string() } else { value.to_owned() }
 }
 
 impl Change {
-    /// What is set, with this in the place of what else is said of the same key.
+    /// The settings `set` with this change, which replaces other values of the same keys.
     pub(super) fn with(&self, set: &[Setting]) -> Vec<Setting> {
         let kept = set.iter().filter(|one| self.set.iter().all(|own| own.key != one.key));
         kept.chain(&self.set).cloned().collect()
@@ -78,7 +78,7 @@ impl Change {
         self.set.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>().join(", ")
     }
 
-    /// What is wrong with the scenario that is changed so, in the words of who asked for it.
+    /// The error in the changed scenario, with the flag that the user gave.
     pub(super) fn told(&self, mut error: CliError) -> CliError {
         for Setting { key, value } in &self.set {
             error.message = error.message.replace(&format!("--set {key}={value}"), &format!("--vary {key}={value}"));
@@ -86,7 +86,7 @@ impl Change {
         error
     }
 
-    /// Whether this is the scenario as it is: that its runs are the same.
+    /// Whether the change has no effect: the runs are the same as those of the unchanged scenario.
     fn is_none(&self, base: &Scenario, changed: &Scenario) -> bool {
         let plan = |scenario: &Scenario, seed| {
             let mut plan = scenario.draw(seed);
@@ -97,10 +97,10 @@ impl Change {
     }
 }
 
-/// Leaves out what is the scenario as it is.
+/// Removes changes that have no effect.
 ///
 /// # Errors
-/// Nothing of what is varied changes anything: it was another key that was meant.
+/// No varied value has an effect: probably another key was meant.
 pub(super) fn effective<T>(
     file: &Path,
     base: &Scenario,

@@ -1,4 +1,4 @@
-//! `selftest`: the kill matrix. Each deviation is tried where it should be noticed, and it is counted how many seeds that takes.
+//! `selftest`: the kill matrix. Each deviation is tried where it should be noticed, and the seeds until then are counted.
 //!
 //! ```text
 //!  deviation ──► its negative scenario ─────────────┐  for each: disjoint ranges of seeds,     ┌► median, share, first claim
@@ -10,10 +10,10 @@
 //!  deviation ──► all smoke and chaos scenarios of its system, interleaved ──► the same
 //!  with --manifests, too: the scenarios that are named, on the cluster of the manifests
 //! ```
-//! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep of the scenarios that
+//! The first mode shows whether claims notice a deviation for which a scenario was written, the second what a sweep of the scenarios that
 //! must hold would notice of it.
 //!
-//! The seeds of a range are run in their order by one worker, so that the result does not depend on how many workers there are.
+//! One worker runs the seeds of a range in order, so that the result does not depend on the number of workers.
 
 mod rotation;
 
@@ -53,29 +53,29 @@ use super::out_folder::OutFolder;
 use crate::cli::CliError;
 use crate::cli::args::SelftestArgs;
 
-/// A scenario of the chaos kind is slow and finds by luck: it gets a tenth of the seeds.
+/// The divisor of the number of seeds for a scenario of the chaos kind, which is slow and finds by luck: it gets a tenth of the seeds.
 const CHAOS_SHARE: u64 = 10;
-/// What making one failure small may cost.
+/// The maximum number of runs for shrinking one failure.
 const SHRINK_RUNS: u64 = 600;
-/// See [`SHRINK_RUNS`]: some seconds of one core.
+/// The maximum number of events in the [`SHRINK_RUNS`]: some seconds of one core.
 const SHRINK_EVENTS: u64 = 3_000_000;
-/// How many seeds each scenario of the control group runs at most.
+/// The maximum number of seeds of each scenario in the control group.
 const CONTROL_SEEDS: u64 = 200;
 
-/// A deviation where it is tried.
+/// A deviation with the scenarios in which it is tried.
 pub(super) struct Try {
     deviation: &'static Deviation,
-    /// What is switched on besides what the scenarios switch on themselves.
+    /// The deviation to switch on in addition to those of the scenarios.
     add: Option<DeviationName>,
     from: Arc<Rotation>,
     /// Whether a swarm was added to the scenario.
     swarm: bool,
-    /// The most seeds of a range.
+    /// The maximum number of seeds in a range.
     seeds: u64,
 }
 
 impl Try {
-    /// A scenario by itself.
+    /// A deviation that is tried in one scenario.
     fn of_one(deviation: &'static Deviation, ready: Ready, swarm: bool, seeds: u64) -> Self {
         Self { deviation, add: None, from: Arc::new(Rotation::of_one(ready)), swarm, seeds }
     }
@@ -101,23 +101,23 @@ impl Try {
     }
 }
 
-/// What a range of seeds gave.
+/// The result of a range of seeds.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The first violation; `None` = nothing was found.
     pub(super) hit: Option<Hit>,
 }
 
-/// The violation with which a range of runs ended.
+/// The violation that ended a range of runs.
 #[derive(Clone, Debug)]
 pub(super) struct Hit {
-    /// Which run of its range it is, from 1.
+    /// The number of the run in its range, from 1.
     pub(super) nth: u64,
     turn: Turn,
     pub(super) claim: String,
 }
 
-/// Runs the matrix and writes it as CSV; a table that cannot be written is told in the report, not as an error.
+/// Runs the matrix and writes it as CSV; a failed write is reported in the result, not as an error.
 pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<MatrixReport, CliError> {
     let began = Instant::now();
     let until = args.budget.map(|budget| began + budget.0);
@@ -146,7 +146,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     });
     let mut rows: Vec<MatrixRow> = wanted.iter().map(|deviation| row(deviation, &tries, &found, ranges)).collect();
     if !args.manifests.is_empty() {
-        // Other systems are not what the user's cluster is asked about.
+        // The user's cluster tells nothing about other systems.
         rows.retain(|row| !row.trials.is_empty());
     }
     if !args.no_shrink {
@@ -170,12 +170,12 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     };
     report.exit_code = report.judge();
     let file = out.join(if args.must_hold { "must-hold-matrix.csv" } else { "kill-matrix.csv" });
-    // Hours of work are told also where the table cannot be written.
+    // Hours of work are reported even if the table cannot be written.
     report.unwritten.extend(output::write(&file, report.csv()).err().map(|error| format!("cannot write {}: {error}", file.display())));
     Ok(report)
 }
 
-/// What the matrix is made of.
+/// The identity of the matrix's table.
 fn made(args: &SelftestArgs, known: &[(String, Scenario)]) -> Made {
     let texts: Vec<String> = known.iter().map(|(_, scenario)| toml::to_string(scenario).unwrap_or_default()).collect();
     Made {
@@ -216,7 +216,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Scenario)>, Problems> {
     problems.or(all)
 }
 
-/// Where each deviation is tried.
+/// The scenarios in which each deviation is tried.
 fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64) -> Result<Vec<Try>, Problems> {
     let mut tries = Vec::new();
     for &deviation in wanted {
@@ -224,7 +224,7 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_some() && scenario.deviations.first() == Some(&name))
         {
             let swarmed = Scenario { swarm: Some(scenario.swarm.clone().unwrap_or_else(Swarm::default)), ..scenario.clone() };
-            // What only moves the number of excused seeds is not found.
+            // A deviation that only changes the number of excused seeds is not found.
             for (scenario, swarm) in [(scenario.clone(), false), (swarmed, true)] {
                 tries.push(Try::of_one(
                     deviation,
@@ -244,14 +244,15 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
     Ok(tries)
 }
 
-/// What must hold, and the gate runs.
+/// The scenarios that must hold and that the gate runs.
 fn of_gate(known: &[(String, Scenario)]) -> Result<Vec<Ready>, Problems> {
     let of_gate = |file: &str| ["smoke", "chaos"].iter().any(|folder| is_in_folder(file, folder));
     let all = known.iter().filter(|(file, scenario)| of_gate(file) && scenario.expect.is_none());
     all.map(|(file, scenario)| Ready::new(file, scenario.clone())).collect()
 }
 
-/// The scenarios that must hold as `run --manifests` has them. One that has no cluster, or keeps its own, says nothing of the user's.
+/// The scenarios that must hold, as in `run --manifests`. A scenario without a cluster, or with its own one, tells nothing about the
+/// user's.
 fn of_own_cluster(args: &SelftestArgs) -> Result<Vec<Ready>, CliError> {
     let options = LoadOptions { scenarios: args.paths.clone(), manifests: args.manifests.clone(), ..LoadOptions::default() };
     let mut all = load::scenarios(&options)?;
@@ -264,7 +265,7 @@ fn of_own_cluster(args: &SelftestArgs) -> Result<Vec<Ready>, CliError> {
     Ok(all)
 }
 
-/// Each deviation in all scenarios of its system.
+/// Each deviation, tried in all scenarios of its system.
 pub(super) fn must_hold(all: &[Ready], wanted: &[&'static Deviation], seeds: u64) -> Vec<Try> {
     let mut rotations: BTreeMap<&str, Arc<Rotation>> = BTreeMap::new();
     let mut tries = Vec::new();
@@ -279,19 +280,19 @@ pub(super) fn must_hold(all: &[Ready], wanted: &[&'static Deviation], seeds: u64
     tries
 }
 
-/// Whether a workload has the system that a deviation is about.
+/// Whether a workload uses the system of a deviation.
 fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
     let (has, is_under_test) = (systems().of_mutation(deviation.name), systems().of_workload(workload));
     has.map(|system| system.name()) == is_under_test.map(|system| system.name())
 }
 
-/// The control group: what lies in a folder of that name.
+/// The control group: the scenarios in a folder `control`.
 fn controls(known: &[(String, Scenario)], seeds: u64) -> Result<Vec<(Ready, u64)>, Problems> {
     let group = known.iter().filter(|(file, _)| is_in_folder(file, "control"));
     group.map(|(file, scenario)| Ok((Ready::new(file, scenario.clone())?, seeds.min(CONTROL_SEEDS)))).collect()
 }
 
-/// Whether a file lies in a folder of this name.
+/// Whether a file is in a folder of this name.
 fn is_in_folder(file: &str, name: &str) -> bool {
     Path::new(file).parent().is_some_and(|folder| folder.ends_with(name))
 }
@@ -319,7 +320,7 @@ fn row(deviation: &Deviation, tries: &[Try], found: &[Option<Found>], ranges: us
     }
 }
 
-/// What all workers share.
+/// State that all workers share.
 pub(super) struct Run<'a> {
     progress: &'a dyn Progress,
     until: Option<Instant>,
@@ -327,7 +328,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Nothing begins after `until`.
+    /// Creates the state of a run in which nothing begins after `until`.
     pub(super) fn new(progress: &'a dyn Progress, until: Option<Instant>) -> Self {
         Self { progress, until, seeds_run: AtomicU64::new(0) }
     }
@@ -336,7 +337,7 @@ impl<'a> Run<'a> {
         self.progress.stop_requested() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// The results of `count` tasks, in their order; `None` for those that were not done any more.
+    /// The results of `count` tasks, in their order; `None` for tasks that were not completed.
     pub(super) fn in_parallel<T: Send>(
         &self,
         what: &str,
@@ -365,8 +366,8 @@ impl<'a> Run<'a> {
         results.into_inner()
     }
 
-    /// The first run of a range that violates a claim; `None` if time was up before that was clear. Every trial has ranges of its own
-    /// length, one after the other.
+    /// The first run of a range that violates a claim; `None` if time was up before that was decided. Each trial has consecutive ranges of
+    /// its own length.
     pub(super) fn search(&self, trying: &Try, range: u64, counter: &WorkerCounter) -> Option<Found> {
         let turns = trying.from.turns().skip(usize::try_from(range * trying.seeds).ok()?);
         for (nth, turn) in (1..=trying.seeds).zip(turns) {
@@ -383,7 +384,7 @@ impl<'a> Run<'a> {
         Some(Found { hit: None })
     }
 
-    /// What a run violates first without an excuse; what a bug of the harness breaks counts, too.
+    /// The first claim that a run violates without an excuse; a bug of the harness counts as a violation, too.
     fn first_violation(&self, plan: &Plan, ready: &Ready) -> Option<String> {
         self.seeds_run.fetch_add(1, Ordering::Relaxed);
         match run_plan(plan, &ready.stage, RunOptions::default()) {
@@ -408,7 +409,7 @@ impl<'a> Run<'a> {
         row
     }
 
-    /// The failure of the trial that finds a deviation soonest, made small.
+    /// The shrunk failure of the trial that finds a deviation soonest.
     fn smallest(&self, row: &MatrixRow, tries: &[Try], found: &[Option<Found>], ranges: usize) -> Option<Smallest> {
         let best = row.best()?;
         let of_this = tries.iter().enumerate().filter(|(_, trying)| trying.deviation.name == row.deviation && trying.swarm == best.swarm);
@@ -420,11 +421,11 @@ impl<'a> Run<'a> {
         let ((ready, plan), claim) = (trying.plan(hit.turn), ClaimName::new(&hit.claim)?);
         let options = ShrinkOptions { runs: SHRINK_RUNS, events: SHRINK_EVENTS, until: self.until };
         let smaller = shrink(&plan, &ready.stage, &claim, options, self).ok()??;
-        // How small it got by then depends on the machine.
+        // The size reached by then depends on the machine.
         if smaller.shrunk.cut_off == Some(CutOff::Time) {
             return None;
         }
-        // What is interrupted does not know what it needs either.
+        // After an interruption its needs are not known either.
         let needs = smaller.needs?;
         Some(Smallest {
             claim: claim.to_string(),
@@ -491,7 +492,7 @@ mod tests {
         assert_eq!(rows, [("node-judged-once", "spiderpool-swarm")]);
         assert_eq!((report.seeds_run, report.exit_code), (6, 1), "three ranges of two seeds find nothing");
         std::fs::remove_dir_all(own.out.unwrap()).unwrap();
-        // A counter has no use for pools and pods.
+        // Pools and pods do not apply to a counter.
         let error = selftest(&with("smoke/counter-calm.toml", "counter-decides-once"), &Unobserved).unwrap_err();
         assert!(error.message.contains("no scenario of these"), "{}", error.message);
     }

@@ -1,13 +1,13 @@
-//! Several scenarios that take turns, so that what a number of runs finds says something about all of them.
+//! Several scenarios that take turns, so that the number of runs until a find applies to all of them together.
 
 use sim_harness::engine::load::Ready;
 
-/// Scenarios, of which each has its share of the runs: as the numbers of seeds are that they themselves say.
+/// Scenarios, each with a share of the runs that is proportional to its own number of seeds.
 pub(super) struct Rotation {
     scenarios: Vec<Ready>,
 }
 
-/// Whose turn it is, and with which seed.
+/// The scenario of a turn, and its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     scenario: usize,
@@ -19,7 +19,7 @@ impl Rotation {
         Self { scenarios }
     }
 
-    /// One scenario, whose turn it always is.
+    /// A rotation of a single scenario.
     pub(super) fn of_one(ready: Ready) -> Self {
         Self::new(vec![ready])
     }
@@ -33,7 +33,7 @@ impl Rotation {
         &self.scenarios[turn.scenario]
     }
 
-    /// The name of the scenario whose turn it was; without a turn, that of the only one, or how many there are.
+    /// The name of the scenario of a turn; without a turn, that of the only scenario, or the number of scenarios.
     pub(super) fn name(&self, turn: Option<Turn>) -> String {
         match (turn, &*self.scenarios) {
             (Some(turn), _) => self.ready(turn).scenario.name.clone(),
@@ -47,7 +47,7 @@ impl Rotation {
         self.scenarios.iter().any(|ready| is(&ready.scenario))
     }
 
-    /// The turns, without an end.
+    /// The endless sequence of turns.
     pub(super) fn turns(&self) -> Turns {
         Turns { weights: self.scenarios.iter().map(weight).collect(), taken: vec![0; self.scenarios.len()] }
     }
@@ -57,7 +57,7 @@ fn weight(ready: &Ready) -> u64 {
     ready.scenario.seeds.max(1)
 }
 
-/// The turns of a [`Rotation`], each scenario's in the middle of its share.
+/// The turns of a [`Rotation`], each of them in the middle of its scenario's share.
 pub(super) struct Turns {
     weights: Vec<u64>,
     taken: Vec<u64>,
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(turns(&[1, 1], 4), [(0, 0), (1, 0), (0, 1), (1, 1)]);
         let of_both = turns(&[200, 50], 250);
         assert_eq!(of_both.iter().filter(|(scenario, _)| *scenario == 0).count(), 200);
-        // No stretch of five is without the smaller one, and none has it twice in a row.
+        // The smaller scenario occurs in every five consecutive turns, and never twice in a row.
         assert!(of_both.windows(5).all(|five| five.iter().any(|(scenario, _)| *scenario == 1)));
         assert!(of_both.windows(2).all(|two| two.iter().any(|(scenario, _)| *scenario == 0)));
     }

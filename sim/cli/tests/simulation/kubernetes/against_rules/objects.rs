@@ -1,4 +1,4 @@
-//! What the rules know of an object, as JSON and back.
+//! Conversion of the state that the rules know into JSON and back.
 
 use kube_machinery::{Object, ObjectKey};
 use kube_sim::testbed::{from_json, key};
@@ -8,12 +8,12 @@ use super::rules::{Body, Guard, Kind, Known, PLACES, Place, UNSCHEDULED};
 
 const PHASES: [&str; 3] = ["Pending", "Running", "Succeeded"];
 
-/// So many finalizers, the same ones each time.
+/// This many finalizers, always the same ones.
 fn finalizers(held: u8) -> Vec<String> {
     (0..held).map(|number| format!("example.com/held-{number}")).collect()
 }
 
-/// Sets a field of `value`, which may lie deep.
+/// Sets a field of `value`, possibly a nested one.
 fn set(value: &mut Value, path: &[&str], field: impl Into<Value>) {
     *path.iter().fold(value, |value, name| &mut value[*name]) = field.into();
 }
@@ -23,7 +23,7 @@ pub(crate) fn key_of((kind, name): Place) -> ObjectKey {
     if kind == Kind::Pool { ObjectKey::cluster(name) } else { key(name) }
 }
 
-/// The parts that a body and a patch write alike.
+/// The parts that are the same in a body and in a patch.
 fn fields((kind, _): Place, body: &Body, guard: &Guard) -> Value {
     let mut value = json!({"metadata": {}});
     if let Some(spec) = body.spec {
@@ -79,7 +79,7 @@ pub(crate) fn whole<K: Object>(place: Place, body: &Body, guard: &Guard) -> K {
     from_json(value)
 }
 
-/// A merge patch, which takes away by null.
+/// A merge patch, which removes fields by null.
 pub(crate) fn patch(place: Place, body: &Body, guard: &Guard) -> Value {
     let mut value = fields(place, body, guard);
     if let Some(label) = body.label {
@@ -91,7 +91,7 @@ pub(crate) fn patch(place: Place, body: &Body, guard: &Guard) -> Value {
     value
 }
 
-/// Where an object belongs, and what the rules know of it.
+/// The place of an object, and the state that the rules know.
 pub(crate) fn known<K: Object>(kind: Kind, object: &K) -> (Place, Known) {
     let value = serde_json::to_value(object).unwrap();
     let text = |path: &str| value.pointer(path).and_then(Value::as_str);

@@ -1,5 +1,5 @@
-//! What an API server makes of a request (K §2), as far as five types show it. It is written from the reference alone: nothing here calls
-//! what is tested, so that a mistake there is not made here, too.
+//! The response of an API server to a request (K §2), as far as five types show it. It is written from the reference alone: nothing here
+//! calls the code under test, so that a mistake there is not repeated here.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use kube_machinery::Reason;
 /// A type of each sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// A ConfigMap, of which no generations are counted.
+    /// A ConfigMap, which has no generation.
     Map,
-    /// A Lease, which an update creates if it is not there.
+    /// A Lease, which an update creates if it does not exist.
     Lease,
-    /// What is deleted with grace.
+    /// A type that is deleted with grace.
     Pod,
     /// A SpiderIPPool: a custom resource with `/status`.
     Pool,
-    /// A SpiderEndpoint: one whose status is a field as any other.
+    /// A SpiderEndpoint: a custom resource whose status is an ordinary field.
     Endpoint,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
         !matches!(self, Kind::Map | Kind::Lease)
     }
 
-    /// Whether nobody overwrites it without having read it.
+    /// Whether it must not be overwritten without having been read.
     fn needs_version(self) -> bool {
         self.is_custom() || self == Kind::Lease
     }
@@ -42,10 +42,10 @@ impl Kind {
 /// An object by its type and name.
 pub(crate) type Place = (Kind, &'static str);
 
-/// A pod that no node runs, which a delete gives no time.
+/// A pod that is on no node, so that a delete gives it no grace.
 pub(crate) const UNSCHEDULED: Place = (Kind::Pod, "unscheduled");
 
-/// All objects that there may be.
+/// All objects that may exist.
 pub(crate) const PLACES: [Place; 7] = [
     (Kind::Map, "a"),
     (Kind::Map, "b"),
@@ -60,33 +60,33 @@ pub(crate) const PLACES: [Place; 7] = [
 pub(crate) const PENDING: u8 = 0;
 pub(crate) const SUCCEEDED: u8 = 2;
 
-/// An object, as far as the rules go.
+/// The state of an object, as far as the rules need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) uid: String,
     pub(crate) version: u64,
     pub(crate) generation: Option<i64>,
-    /// What its users ask for: an entry, a holder, an image, an address.
+    /// The user's specification: an entry, a holder, an image, an address.
     pub(crate) spec: u8,
     /// A label; 0 = none.
     pub(crate) label: u8,
     pub(crate) status: Option<u8>,
-    /// How many finalizers hold it, the same ones each time.
+    /// The number of its finalizers, which are always the same ones.
     pub(crate) held: u8,
-    /// The seconds that a delete left it; unset = it is not being deleted.
+    /// The grace of its delete in seconds; `None` = it is not being deleted.
     pub(crate) grace: Option<i64>,
 }
 
 pub(crate) type State = BTreeMap<Place, Known>;
 
-/// Which URL a write goes to.
+/// The URL of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Main,
     Status,
 }
 
-/// What a client sends of an object: all of it with a create or a PUT, some of it with a patch.
+/// The fields of an object that a client sends: all of them with a create or a PUT, some of them with a patch.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub(crate) spec: Option<u8>,
@@ -95,17 +95,17 @@ pub(crate) struct Body {
     pub(crate) held: Option<u8>,
 }
 
-/// The state that a request is about, by version, uid or both.
+/// The state that a request requires, by version, uid or both.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) version: Option<u64>,
     pub(crate) uid: Option<String>,
 }
 
-/// What is asked of the API; `G` says of which state.
+/// A request; `G` names the state that it requires.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked<G> {
-    /// Of a guard the version counts.
+    /// Only the version of the guard matters.
     Create(Body, G),
     Update(Part, Body, G),
     Patch(Part, Body, G),
@@ -113,11 +113,11 @@ pub(crate) enum Asked<G> {
     LetGo,
     Delete(Option<i64>, G),
     Get,
-    /// Unset = all of the type; else those with this label.
+    /// `None` = all objects of the type; otherwise those with this label.
     List(Option<u8>),
 }
 
-/// What it was answered: an object, nothing that is left of one, all objects of its type, or an error.
+/// The answer to a request: an object, the uid of a deleted one, all objects of a type, or an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Object(Known),
@@ -133,7 +133,7 @@ pub(crate) enum What {
     Deleted,
 }
 
-/// What the rules make of a request: the changes, as who watches is told of them, and the answer.
+/// The result of a request by the rules: the changes, as watches report them, and the answer.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) changes: Vec<(What, Known)>,
@@ -149,7 +149,7 @@ impl Outcome {
         Self::of(Answer::Refused(code, reason))
     }
 
-    /// The object is as it was.
+    /// The outcome that leaves the object unchanged.
     fn kept(current: &Known) -> Self {
         Self::of(Answer::Object(current.clone()))
     }
@@ -169,7 +169,7 @@ impl Guard {
     }
 }
 
-/// What a server that has `state` makes of a request. Its first change takes `revision`, and a new object is called `uid`.
+/// The outcome of a request at a server that has `state`. Its first change takes `revision`, and a new object gets `uid`.
 pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision: u64, uid: &str) -> Outcome {
     let (kind, _) = place;
     let current = state.get(&place);
@@ -181,12 +181,12 @@ pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision:
         (Asked::Create(_, guard), _) if guard.version.is_some() => Outcome::refused(500, Reason::Unknown),
         (Asked::Create(..), Some(_)) => Outcome::refused(409, Reason::AlreadyExists),
         (Asked::Create(body, _), None) => created(kind, body, revision, uid),
-        // Which version it would change does not matter.
+        // The version that it would change does not matter.
         (Asked::Update(Part::Main, body, guard), None) if kind == Kind::Lease => match guard.uid {
             Some(_) => Outcome::refused(409, Reason::Conflict),
             None => created(kind, body, revision, uid),
         },
-        // There is no such URL, so it does not matter whether there is an object.
+        // There is no such URL, so it does not matter whether the object exists.
         (Asked::Update(Part::Status, ..) | Asked::Patch(Part::Status, ..), _) if !kind.has_status() => {
             Outcome::refused(404, Reason::NotFound)
         }
@@ -205,7 +205,7 @@ pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision:
             if guard.is_stale(current) {
                 return Outcome::refused(409, Reason::Conflict);
             }
-            // The uid is no condition here but a field that does not change, and of a custom resource `/status` takes the status alone.
+            // Here the uid is not a condition but an immutable field, and for a custom resource `/status` accepts the status alone.
             let looks_at_uid = *part == Part::Main || !kind.is_custom();
             if looks_at_uid && guard.is_of_another(current) {
                 return Outcome::refused(422, Reason::Invalid);
@@ -234,7 +234,7 @@ fn created(kind: Kind, body: &Body, revision: u64, uid: &str) -> Outcome {
         generation: kind.has_generation().then_some(1),
         spec: body.spec.unwrap_or_default(),
         label: body.label.unwrap_or_default(),
-        // Whatever its creator says of it.
+        // Whatever status the creator sends.
         status: (kind == Kind::Pod).then_some(PENDING),
         held: body.held.unwrap_or_default(),
         grace: None,
@@ -242,7 +242,7 @@ fn created(kind: Kind, body: &Body, revision: u64, uid: &str) -> Outcome {
     Outcome::put(What::Added, known)
 }
 
-/// The object with what a body says of it, after all that makes the write conditional.
+/// The object with the fields of a body, after all conditions of the write have been checked.
 fn written(kind: Kind, current: &Known, part: Part, body: &Body, revision: u64) -> Outcome {
     let mut next = current.clone();
     match part {
@@ -260,21 +260,21 @@ fn written(kind: Kind, current: &Known, part: Part, body: &Body, revision: u64) 
         next.generation = current.generation.map(|generation| generation + 1);
     }
     if next.grace == Some(0) && next.held == 0 {
-        // It is gone, and not changed first: who watches is told of what was stored, the writer of what would be.
+        // The object is removed without being changed first: watches receive the stored state, the writer receives the new one.
         return Outcome { changes: vec![(What::Deleted, Known { version: revision, ..current.clone() })], answer: Answer::Object(next) };
     }
     if next == *current { Outcome::kept(current) } else { Outcome::put(What::Modified, Known { version: revision, ..next }) }
 }
 
-/// An object whose delete has begun with so many seconds of grace.
+/// An object whose delete has begun with this many seconds of grace.
 fn terminating(current: &Known, grace: i64, revision: u64) -> Known {
-    // Only the beginning counts.
+    // Only the first delete counts.
     let began = i64::from(current.grace.is_none());
     let generation = current.generation.map(|generation| generation + began);
     Known { version: revision, generation, grace: Some(grace), ..current.clone() }
 }
 
-/// A delete of what has no grace.
+/// A delete of an object without grace.
 fn deleted(current: &Known, revision: u64) -> Outcome {
     if current.held == 0 {
         let last = Known { version: revision, ..current.clone() };
@@ -283,13 +283,13 @@ fn deleted(current: &Known, revision: u64) -> Outcome {
     if current.grace.is_some() { Outcome::kept(current) } else { Outcome::put(What::Modified, terminating(current, 0, revision)) }
 }
 
-/// A delete of a pod, which may have time to end; `idle`: it needs none, as nothing of it runs.
+/// A delete of a pod, which may have time to end; `idle`: it needs none, as nothing in it runs.
 fn pod_deleted(current: &Known, idle: bool, asked: Option<i64>, revision: u64) -> Outcome {
     let asked = asked.map(|asked| if asked < 0 { 1 } else { asked });
     let grace = match current.grace {
         None if idle => 0,
         None => asked.unwrap_or(30),
-        // A second delete can only hasten the first.
+        // A second delete can only shorten the grace.
         Some(grace) => match asked {
             Some(asked) if asked < grace => asked,
             _ => return Outcome::kept(current),

@@ -1,10 +1,10 @@
-//! How many requests the server works on at a time: the queue whose waits are most like those of the log.
+//! The number of requests that the server processes at a time: that of the queue whose waits are most like those of the log.
 //!
 //! ```text
 //!  arrivals of the log ─► waits for one of `width` processors ─► share × what such a request takes when calm ─► the rest of it ─► answer
 //! ```
-//! Each candidate of width and share serves the log's own arrivals. Arrivals of a log depend on its answers, so that a candidate which is a
-//! little slow would fall behind more and more: it begins anew every [`STRETCH`] requests, with those that were in flight then.
+//! Each candidate of width and share serves the log's own arrivals. The arrivals in a log depend on its answers, so that a slightly slow
+//! candidate would lag more and more: it starts again every [`STRETCH`] requests, with the requests that were in flight at that time.
 
 use ipam_reports::calibrate::{Kind, Level, Width};
 use ipam_reports::statistics::{self, Estimate};
@@ -14,45 +14,45 @@ use super::queue::Queue;
 use super::requests::Log;
 use super::times::{ENOUGH, Times, bin, ends};
 
-/// After so many requests a candidate begins anew.
+/// The number of requests after which a candidate starts again.
 const STRETCH: usize = 16;
 
-/// The most requests that are served for each candidate; of a longer log they are evenly spread.
+/// The maximum number of requests that are served for each candidate; from a longer log they are sampled evenly.
 const SERVED_MAX: usize = 60_000;
 
-/// Parts of the log that are taken for independent.
+/// The number of parts of the log that are treated as independent.
 const BLOCKS: usize = 40;
 
-/// How often the blocks are drawn again.
+/// The number of times that the blocks are resampled.
 const RESAMPLES: usize = 200;
 
-/// The widths that are tried; more than that many requests at a time hardly ever wait.
+/// The widths that are tried; with a larger width, requests hardly ever wait.
 const WIDTHS: [u32; 14] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64];
 
-/// Shares are tried in steps of one in so many.
+/// The number of shares that are tried, in equal steps up to 1.
 const STEPS: u32 = 50;
 
-/// A queue shows where the mean latency of a load is more than this part above that of calm requests.
+/// A queue is evident if the mean latency under some load exceeds that of calm requests by more than this fraction.
 const RAISED: f64 = 0.1;
 
-/// A server that is tried.
+/// A server model that is tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Candidate {
     width: u32,
-    /// Which part of a calm latency keeps a processor busy.
+    /// The fraction of a calm latency during which a processor is busy.
     share: f64,
 }
 
-/// A request that is served again.
+/// A request of the log that candidates serve.
 struct Job {
     at: f64,
     load: u32,
     took: f64,
-    /// What it would take on a processor and beyond, if each were the whole of it.
+    /// Two drawn latencies of a calm request: a share of the first is spent on a processor, the rest of the second elsewhere.
     drawn: [f64; 2],
-    /// What it takes a processor more.
+    /// The additional time on a processor.
     extra: f64,
-    /// Its row in the table of levels.
+    /// The index of its row in the table of levels.
     level: usize,
     block: usize,
     /// Whether its latency counts.
@@ -60,17 +60,17 @@ struct Job {
     begins: bool,
 }
 
-/// What each candidate gives, summed by block and level.
+/// The measured latencies and those of each candidate, summed by block and level.
 struct Sums {
-    /// Requests, and their measured latencies.
+    /// The number of requests, and the sum of their measured latencies.
     measured: Vec<[f64; 2]>,
-    /// Of each candidate the latencies that it gives.
+    /// The latencies that each candidate gives.
     given: Vec<Vec<f64>>,
     levels: usize,
 }
 
-/// The levels of a log with the latencies of the best candidate, its width if the log shows a queue, and how many requests at a time were
-/// still answered as fast as one.
+/// The levels of a log with the latencies of the best candidate, its width if the log shows a queue, and the number of concurrent requests
+/// that were still answered as fast as a single one.
 pub(super) fn fit(log: &Log, times: &Times) -> (Vec<Level>, Option<Width>, u32) {
     let (mut levels, jobs) = prepare(log, times);
     let mean = jobs.iter().map(|job| job.drawn[0]).sum::<f64>() / jobs.len().max(1) as f64;
@@ -91,7 +91,7 @@ pub(super) fn fit(log: &Log, times: &Times) -> (Vec<Level>, Option<Width>, u32) 
     let at_least = width_at_least(&levels);
     let shows = is_raised(&levels);
     let best = sums.best(&once).filter(|_| shows);
-    // Where no queue shows, servers without one are what the settings have.
+    // If the log shows no queue, the settings have servers without one.
     let fitted = match best {
         Some((number, _)) => sums.given[number].clone(),
         None => free,
@@ -132,7 +132,7 @@ pub(super) fn fit(log: &Log, times: &Times) -> (Vec<Level>, Option<Width>, u32) 
     (levels, width, at_least)
 }
 
-/// The levels as they were measured, and the requests that are served again.
+/// The levels as measured, and the requests that candidates serve.
 fn prepare(log: &Log, times: &Times) -> (Vec<Level>, Vec<Job>) {
     let requests = &log.requests;
     let block = |number: usize| number * BLOCKS / requests.len().max(1);
@@ -198,8 +198,8 @@ fn prepare(log: &Log, times: &Times) -> (Vec<Level>, Vec<Job>) {
     (levels, jobs)
 }
 
-/// The latencies that a candidate gives, summed by block and level; `None` = everything is worked on at once. `mean`: what requests take
-/// when calm.
+/// The latencies that a candidate gives, summed by block and level; `None` = all requests are processed at once. `mean` is the mean latency
+/// of calm requests.
 fn serve(jobs: &[Job], candidate: Option<Candidate>, mean: f64, levels: usize) -> Vec<f64> {
     let mut sums = vec![0.0; BLOCKS * levels];
     let mut queue = Queue::new(1, 0.0);
@@ -220,9 +220,8 @@ fn serve(jobs: &[Job], candidate: Option<Candidate>, mean: f64, levels: usize) -
     sums
 }
 
-/// The queue at the beginning of a stretch. Of the requests in flight, those beyond the processors are as many as Little's law says: no
-/// more than come from there at the full pace of the server, and no more than their part of a calm latency. Those on processors are half
-/// done.
+/// The queue at the start of a stretch. Of the requests in flight, the number outside the processors follows from Little's law: it is
+/// limited by the full throughput of the server, and by their fraction of a calm latency. Requests on processors are half done.
 fn begun(job: &Job, width: u32, share: f64, mean: f64) -> Queue {
     let in_flight = f64::from(job.load);
     let beyond = (in_flight * (1.0 - share)).min(f64::from(width) * (1.0 - share) / share);
@@ -235,7 +234,7 @@ fn begun(job: &Job, width: u32, share: f64, mean: f64) -> Queue {
 }
 
 impl Sums {
-    /// The candidate whose means of the levels are the least off, and the root of the mean square of what they are off; each block counts
+    /// The candidate whose mean latencies of the levels have the smallest error, and the root mean square of that error; each block counts
     /// by its weight.
     fn best(&self, weights: &[f64; BLOCKS]) -> Option<(usize, f64)> {
         let over = |of: &dyn Fn(usize) -> f64, level: usize| {
@@ -255,12 +254,12 @@ impl Sums {
     }
 }
 
-/// The mean latency of calm requests of a kind, if there are enough.
+/// The level of calm requests of a kind, if there are enough.
 fn calm(levels: &[Level], kind: Kind) -> Option<&Level> {
     levels.iter().find(|level| level.kind == kind && level.requests >= ENOUGH as u64)
 }
 
-/// Whether some load makes requests wait: the whole interval is above that of calm ones.
+/// Whether requests wait under some load: its whole interval is above that of calm requests.
 fn is_raised(levels: &[Level]) -> bool {
     let is = |level: &Level| {
         let calm = calm(levels, level.kind)?;
@@ -269,7 +268,8 @@ fn is_raised(levels: &[Level]) -> bool {
     levels.iter().any(|level| is(level) == Some(true))
 }
 
-/// How many requests at a time were still answered as fast as one: loads whose whole interval is not above that.
+/// The number of concurrent requests that were still answered as fast as one: loads whose whole interval is not above that of calm
+/// requests.
 fn width_at_least(levels: &[Level]) -> u32 {
     let is_fine = |level: &&Level| {
         let calm = calm(levels, level.kind).and_then(|calm| Some((calm.measured_s.value, calm.measured_s.high?)));
@@ -277,7 +277,7 @@ fn width_at_least(levels: &[Level]) -> u32 {
         let high = level.measured_s.high.filter(|_| level.requests >= ENOUGH as u64);
         high.zip(bound).is_some_and(|(high, bound)| high <= bound)
     };
-    // What is above a load that made requests wait says nothing.
+    // Loads above one that made requests wait give no information.
     let mut most = 1;
     for kind in Kind::ALL {
         let of_kind = levels.iter().filter(|level| level.kind == kind);
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::cli::verbs::report::calibrate::requests::tests::log_of;
 
-    /// Writes that come at random and are served by so many processors for 2 ms each, and then take 2 ms more.
+    /// Writes with random arrivals, each of which occupies one of this many processors for 2 ms, and then takes 2 ms more.
     fn served(width: u32, per_second: f64, requests: usize) -> Log {
         let mut draw = Draw::new(7, Concern::Workload, 1);
         let (mut queue, mut at) = (Queue::new(width, 0.0), 0.0);

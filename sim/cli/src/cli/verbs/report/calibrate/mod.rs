@@ -1,4 +1,4 @@
-//! `report calibrate`: the latencies and the queue of a real API server, by its audit log, and the settings that stand for it.
+//! `report calibrate`: the latencies and the queue of a real API server, derived from its audit log, and the settings that represent it.
 
 mod fit;
 mod queue;
@@ -20,13 +20,13 @@ use crate::cli::CliError;
 use crate::cli::report::args::CalibrateArgs;
 use crate::cli::verbs::out_folder::mark;
 
-/// The settings, in the folder of the report.
+/// The file name of the settings in the folder of the report.
 const SETTINGS: &str = "settings.toml";
 
 /// Reads the logs, fits the server and writes the folder of the report.
 ///
 /// # Errors
-/// A log of which nothing can be said, a resource that is in none, or a folder of something else.
+/// A log without usable events, a resource that is in no log, or a folder with other results.
 pub(super) fn report(args: &CalibrateArgs) -> Result<CalibrateReport, CliError> {
     let log = requests::read(&args.logs)?;
     if let Some(resource) = args.resource.as_deref()

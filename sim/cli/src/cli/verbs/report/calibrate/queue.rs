@@ -1,9 +1,10 @@
-//! A queue in the order of arrival before several processors, as that of a simulated server.
+//! A first-come, first-served queue for several processors, like that of a simulated server.
 
-/// What arrives waits for the first of `k` processors that is free: the recursion of Kiefer and Wolfowitz. Times are in microseconds.
+/// A queue whose requests wait for the first of `k` processors that is free: the recursion of Kiefer and Wolfowitz. Times are in
+/// microseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// When each processor is free, the earliest first.
+    /// The times at which processors become free, the earliest first.
     free: Vec<f64>,
 }
 
@@ -13,7 +14,7 @@ impl Queue {
         Self { free: vec![from; width.max(1) as usize] }
     }
 
-    /// Something arrives that keeps a processor busy for so long; gives when it is done. Arrivals come in the order of time.
+    /// Adds a request that keeps a processor busy for this long; returns the time at which it is done. Arrivals are in the order of time.
     pub(super) fn serve(&mut self, at: f64, takes: f64) -> f64 {
         let done = self.free[0].max(at) + takes;
         let place = self.free[1..].partition_point(|free| *free < done);
@@ -29,7 +30,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by what happens one after the other: arrivals, and processors that become free.
+    /// The same queue, simulated event by event: arrivals, and processors that become free.
     fn naive(width: usize, arrivals: &[(u32, u32)]) -> Vec<u32> {
         let mut done = vec![0; arrivals.len()];
         let (mut line, mut busy): (std::collections::VecDeque<usize>, Vec<(u32, usize)>) = Default::default();
@@ -41,7 +42,7 @@ mod tests {
                 && let Some(next) = line.pop_front()
             {
                 done[next] = now + arrivals[next].1;
-                // What takes no time leaves its processor at once.
+                // A request that takes no time leaves its processor at once.
                 if arrivals[next].1 > 0 {
                     busy.push((done[next], next));
                 }

@@ -12,47 +12,47 @@ use sim_spiderpool::workload::trace::audit_log::{self, Event};
 /// A request that was answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Request {
-    /// When it came, in microseconds since the first one.
+    /// The time of arrival, in microseconds since the first request.
     pub(super) at: i64,
-    /// How long it took, in microseconds.
+    /// The latency, in microseconds.
     pub(super) took: i64,
-    /// Its verb and its resource, by number.
+    /// The number of its class: its verb and its resource.
     pub(super) class: usize,
     pub(super) kind: Kind,
-    /// Whether its latency says how long such a request takes: it was carried out, or met a conflict.
+    /// Whether its latency is representative: the request was carried out, or met a conflict.
     pub(super) counts: bool,
-    /// How many others were in flight when it came.
+    /// The number of other requests in flight when it arrived.
     pub(super) load: u32,
-    /// How many requests came within the second before it.
+    /// The number of requests that arrived within the second before it.
     pub(super) arrivals: u32,
 }
 
-/// What a log says.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// In the order of arrival.
+    /// The requests, in the order of arrival.
     pub(super) requests: Vec<Request>,
     /// The verb and the resource of each class.
     pub(super) classes: Vec<(String, String)>,
     pub(super) facts: LogFacts,
 }
 
-/// What is read, file by file.
+/// The state while logs are read, file by file.
 #[derive(Default)]
 struct Reading {
     events: u64,
-    /// When a request came and was answered, and what it was.
+    /// For each request: the time of arrival, the time of the answer, its class, its kind, and whether it counts.
     answered: Vec<(Timestamp, Timestamp, usize, Kind, bool)>,
     classes: BTreeMap<(String, String), usize>,
     facts: LogFacts,
     /// Requests that were received and have not ended yet.
     open: std::collections::BTreeSet<String>,
-    /// The place of the first event that says too little.
+    /// The place of the first event that lacks necessary information.
     first: Option<Problem>,
     latest: Option<Timestamp>,
 }
 
-/// What stands for the resource of a path that is none.
+/// The name used instead of a resource for a path that has none.
 const PATH: &str = "(path)";
 
 const RIGHT_TIMES: &str = "events with `requestReceivedTimestamp` and `stageTimestamp`";
@@ -121,7 +121,7 @@ impl Reading {
             self.first.get_or_insert_with(|| place.problem(1, "no event says how its request ended", right));
             return Ok(());
         };
-        // A server whose clock was set back says nothing of how long it took.
+        // If the server's clock was set back, the latency is unknown.
         if stage < received {
             self.facts.without_time += 1;
             return Ok(());
@@ -143,7 +143,7 @@ impl Reading {
             ("create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put", _) => Kind::Write,
             _ => Kind::Read,
         };
-        // That a name is taken is another 409: nothing is read again for it.
+        // If the name is taken, that is another kind of 409: the client does not read the object again.
         let counts = (200..300).contains(&code) || (kind == Kind::Conflict && verb != "create" && verb != "post");
         let next = self.classes.len();
         let class = *self.classes.entry((verb.to_owned(), resource)).or_insert(next);
@@ -196,7 +196,7 @@ impl Reading {
     }
 }
 
-/// How many of the times before each one are less than a second earlier.
+/// For each time, the number of earlier ones that are less than a second before it.
 fn within_a_second(times: &[i64]) -> Vec<u32> {
     let mut first = 0;
     let count = |(number, time): (usize, &i64)| {
@@ -208,7 +208,7 @@ fn within_a_second(times: &[i64]) -> Vec<u32> {
     times.iter().enumerate().map(count).collect()
 }
 
-/// Says of each request which load it met. They are in the order of arrival.
+/// Sets the load that each request met. The requests are in the order of arrival.
 fn meet(requests: &mut [Request]) {
     let mut ends = BinaryHeap::new();
     for request in &mut *requests {
@@ -228,7 +228,7 @@ fn meet(requests: &mut [Request]) {
 pub(super) mod tests {
     use super::*;
 
-    /// A request of a class, and the load that it meets with the others.
+    /// A log of requests, each with its class and with the load that it meets from the others.
     pub(in super::super) fn log_of(requests: &[(i64, i64, Kind)]) -> Log {
         let one =
             |&(at, took, kind): &(i64, i64, Kind)| Request { at, took, class: kind as usize, kind, counts: true, load: 0, arrivals: 0 };

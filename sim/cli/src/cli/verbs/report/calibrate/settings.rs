@@ -1,4 +1,4 @@
-//! The settings of a scenario that stand for a server.
+//! The settings of a scenario that represent a server.
 
 use std::fmt::Write;
 
@@ -6,19 +6,19 @@ use ipam_reports::calibrate::{Fit, Took};
 use kube_sim::net::Delay;
 use sim_config::time::Span;
 
-/// How much of the work on a write a conflict takes more, where the log does not say.
+/// The extra work of a conflict as a fraction of the work on a write, if the log does not tell.
 const CONFLICT_OF_WRITE: f64 = 0.25;
 
-/// The text of a scenario: adaptors that share a pool, at servers like this one. `log` names what was read.
+/// The text of a scenario: adaptors that share a pool, at servers like this one. `log` names the logs that were read.
 pub(super) fn text(fit: &Fit, network: Option<Span>, log: &str) -> String {
     let nothing = Took { mean_s: 0.001, median_s: 0.001, p99_s: 0.001, max_s: 0.001, requests: 0 };
     let read = fit.read.or(fit.write).unwrap_or(nothing);
     let write = fit.write.or(fit.read).unwrap_or(nothing);
     let share = fit.width.as_ref().map_or(0.0, |width| width.share);
-    // No event says when a request took effect: half way through what is not the work of a processor, as in B §8.1.
+    // No event tells when a request took effect: halfway through the time that is not spent on a processor, as in B §8.1.
     let half = (1.0 - share) / 2.0;
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         text,
         "# Made by `ipam-sim report calibrate`. The times of a server are those of its audit log; the rest can be changed.\n\
@@ -73,7 +73,7 @@ fn constant(seconds: f64) -> String {
     format!("{{ constant = \"{}\" }}", micros(seconds))
 }
 
-/// A part of what requests take, in the same form.
+/// A fraction of the time that requests take, with the same distribution.
 fn delay(took: &Took, part: f64) -> String {
     let [median, p99, max] = [took.median_s, took.p99_s, took.max_s.max(took.p99_s)].map(|seconds| micros(seconds * part));
     match took.p99_s > took.median_s && !median.is_zero() {
@@ -120,7 +120,7 @@ mod tests {
         insta::assert_snapshot!(text);
         let cluster = scenario(&text).cluster;
         assert_eq!(cluster.api_servers, Choice::Is(1));
-        // The processor's part and the rest are the whole, whatever the width.
+        // The processor's share and the rest add up to the whole, whatever the width.
         let read = 2.0 * mean(cluster.delays.quorum_read);
         let busy = mean(Delay::lognormal_us(200, 950, 2_250));
         assert!(((read + busy) / 0.001 - 1.0).abs() < 0.05, "{read} {busy}");

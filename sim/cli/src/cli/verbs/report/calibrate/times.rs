@@ -1,4 +1,4 @@
-//! What requests take when nothing else is in flight, and how latencies lie by verb and resource.
+//! The latency of requests when no other request is in flight, and the distribution of latencies by verb and resource.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use kube_sim::net::Delay;
 
 use super::requests::{Log, Request};
 
-/// So many requests tell what one of their kind takes.
+/// The number of requests that is enough to estimate the latency of their kind.
 pub(super) const ENOUGH: usize = 20;
 
 /// The quantile of the standard normal distribution at 0.99.
@@ -22,17 +22,17 @@ pub(super) struct Latency {
     pub(super) sigma: f64,
 }
 
-/// The quantile of the standard normal distribution at 0.75, times the square root of 2: half of the differences of two normal numbers are
-/// below that many standard deviations.
+/// The quantile of the standard normal distribution at 0.75, times the square root of 2: half of the differences between two normally
+/// distributed numbers are below this many standard deviations.
 const HALF_OF_DIFFERENCES: f64 = 0.674_489_750_196_081_7 * std::f64::consts::SQRT_2;
 
-/// Requests within this time of each other meet the same server.
+/// Requests within this time of each other meet the server in the same state.
 const MOMENT: i64 = 1_000_000;
 
 impl Latency {
-    /// Of requests of one kind in the order of arrival. The mean is theirs: it decides how long others wait. The scatter is that between
-    /// neighbours: a server is slow for a while, for all at once, and independent draws with the scatter of the whole log would pull
-    /// writers apart that really stay in step.
+    /// Estimates the latency of requests of one kind, given in the order of arrival. The mean is that of all requests: it determines how
+    /// long others wait. The scatter is that between neighbours: a server is slow for a while, for all requests at once, and independent
+    /// draws with the scatter of the whole log would separate writers that really stay in step.
     fn of(requests: &[&Request]) -> Option<Self> {
         let mean = requests.iter().map(|request| request.took).sum::<i64>() as f64 / requests.len() as f64;
         if requests.is_empty() {
@@ -47,7 +47,7 @@ impl Latency {
         Some(Self { mean, median: mean / (sigma * sigma / 2.0).exp(), sigma })
     }
 
-    /// As a simulated server draws it.
+    /// The delay from which a simulated server draws.
     pub(super) fn delay(&self) -> Delay {
         let [median, p99] = [self.median, self.p99()].map(|micros| micros.round() as u64);
         Delay::lognormal_us(median, p99, u64::from(u32::MAX))
@@ -58,24 +58,24 @@ impl Latency {
     }
 }
 
-/// The number that this part of the sorted ones does not exceed.
+/// The smallest of the sorted numbers that this fraction of them does not exceed.
 fn quantile(sorted: &[i64], part: f64) -> Option<i64> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get(((sorted.len() as f64 * part).ceil() as usize).clamp(1, last + 1) - 1).copied()
 }
 
-/// What requests take that nobody holds up.
+/// The latencies of requests that nothing delays.
 pub(super) struct Times {
-    /// Those of each class, of requests that were carried out.
+    /// The latency of each class, from requests that were carried out.
     of_class: Vec<Latency>,
     pub(super) read: Option<Took>,
     pub(super) write: Option<Took>,
-    /// What a write that meets a conflict takes more, in microseconds.
+    /// The additional latency of a write that meets a conflict, in microseconds.
     pub(super) conflict: Option<f64>,
 }
 
 impl Times {
-    /// Of a log. `resource` names the one whose reads and writes are wanted; otherwise those of all count.
+    /// The latencies in a log. `resource` names the resource whose reads and writes are used; otherwise all resources are.
     pub(super) fn of(log: &Log, resource: Option<&str>) -> Self {
         let is_wanted = |class: usize| resource.is_none_or(|wanted| log.classes[class].1 == wanted);
         let gets = |class: usize| log.classes[class].0 == "get";
@@ -85,7 +85,7 @@ impl Times {
             };
             took(log.requests.iter().filter(one))
         };
-        // A list takes as long as it is, and what of that is how many objects no event says.
+        // The latency of a list depends on its number of objects, which no event contains.
         let read = wanted(Kind::Read, true).or_else(|| wanted(Kind::Read, false));
         let write = wanted(Kind::Write, false);
         let of_kind = |kind: Kind| latency(log.requests.iter().filter(move |request| request.counts && request.kind == kind));
@@ -99,14 +99,14 @@ impl Times {
         Self { of_class: (0..log.classes.len()).map(of_class).collect(), read, write, conflict: conflict(log, &is_wanted) }
     }
 
-    /// What a request takes, but for what a conflict takes more.
+    /// The latency of a request, without the additional latency of a conflict.
     pub(super) fn of_request(&self, request: &Request) -> Latency {
         self.of_class[request.class]
     }
 }
 
-/// The calmest requests: those that came while nothing was in flight, or, where these are too few, those that met the least; in the order
-/// of arrival.
+/// The calmest requests, in the order of arrival: those that arrived while nothing was in flight or, if these are too few, those that met
+/// the lowest load.
 fn calmest<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<&'a Request> {
     let mut all: Vec<&Request> = requests.collect();
     all.sort_by_key(|request| request.load);
@@ -134,7 +134,7 @@ fn took<'a>(requests: impl Iterator<Item = &'a Request>) -> Option<Took> {
     })
 }
 
-/// By how much a calm write that meets a conflict is longer than a calm one of the same class that does not. Under load the two wait
+/// The difference between a calm write that meets a conflict and a calm one of the same class that does not. Under load the two wait
 /// differently: of writers in step the first is carried out, and those behind it are refused.
 fn conflict(log: &Log, is_wanted: &impl Fn(usize) -> bool) -> Option<f64> {
     let mut cells: BTreeMap<usize, [(f64, f64); 2]> = BTreeMap::new();
@@ -152,12 +152,12 @@ fn conflict(log: &Log, is_wanted: &impl Fn(usize) -> bool) -> Option<f64> {
     (weight >= ENOUGH as f64).then(|| (sum / weight).max(0.0))
 }
 
-/// Loads that count as the same: 0, 1, 2 to 3, 4 to 7 …
+/// The bin of a load; loads in one bin are treated alike: 0, 1, 2 to 3, 4 to 7 …
 pub(super) fn bin(load: u32) -> u32 {
     load.checked_ilog2().map_or(0, |log| log + 1)
 }
 
-/// The fewest and the most others of a bin.
+/// The lowest and the highest load of a bin.
 pub(super) fn ends(bin: u32) -> (u32, u32) {
     if bin == 0 { (0, 0) } else { (1 << (bin - 1), (1 << (bin - 1)) * 2 - 1) }
 }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_conflict_is_measured_against_calm_writes() {
-        // Under load conflicts wait for what they lost against: that is not what they take more.
+        // Under load, a conflict waits for the write that won: that is not the additional latency of a conflict.
         let of = |number: i64| {
             let at = number * 100_000;
             let calm = [(at, 2_000, Kind::Write), (at + 20_000, 2_400, Kind::Conflict)];

@@ -1,5 +1,5 @@
-//! Which scenarios a size is searched for: the one that is asked about, the same without what it does to its cluster, with more pods, and
-//! with something else changed.
+//! The scenarios for which a size is searched: the requested one, the same without its faults, with more pods, and with something else
+//! changed.
 
 use std::path::Path;
 
@@ -16,34 +16,34 @@ use super::super::what_if::{self, Change};
 use crate::cli::CliError;
 use crate::cli::report::args::CapacityArgs;
 
-/// The scenario of who brings only a trace, whatever folder the user is in.
+/// The scenario for users who bring only a trace, built in, so that it works in any folder.
 const TRACE_FILE: &str = "scenarios/capacity/trace-hour.toml";
 const TRACE: &str = include_str!("../../../../../assets/trace-hour.toml");
 
-/// How many pods a node is to take at most, so that none of a trace waits for a node: fewer than kubelets allow.
+/// The maximum number of pods per node, so that no pod of a trace waits for a node: fewer than kubelets allow.
 const PODS_OF_A_NODE: u64 = 50;
 
-/// No pool of a scenario has more addresses.
+/// The maximum number of addresses in a pool of a scenario.
 const POOL_MAX: u64 = 65_000;
 
-/// The form that is the scenario itself.
+/// The name of the form that is the unchanged scenario.
 const AS_IT_IS: &str = "as it is";
 
-/// The copies of pods are drawn from this.
+/// The seed with which copies of pods are drawn.
 const GROWTH_SEED: u64 = 0;
 
-/// A form of the scenario, as a row of the tables has it.
+/// A form of the scenario, with its own row in the tables.
 pub(super) struct Case {
-    /// What it is called in tables and sentences.
+    /// The name of the form in tables and sentences.
     pub(super) name: String,
-    /// Its scenario, with the largest pool that is tried.
+    /// The scenario of the form, with the largest pool that is tried.
     pub(super) ready: Ready,
 }
 
-/// Every form that is asked for, the scenario as it is first.
+/// Every requested form, the unchanged scenario first.
 ///
 /// # Errors
-/// The scenario is none of Spiderpool's, or what is asked cannot be.
+/// The scenario is none of Spiderpool's, or the request is invalid.
 pub(super) fn all(args: &CapacityArgs) -> Result<Vec<Case>, CliError> {
     let base = scenario(args, None)?;
     let mut cases = vec![Case { name: AS_IT_IS.to_owned(), ready: base.clone() }];
@@ -58,7 +58,7 @@ pub(super) fn all(args: &CapacityArgs) -> Result<Vec<Case>, CliError> {
             let wrong = format!("--growth makes more of the pods of a trace, and `{}` has none", base.scenario.name);
             return Err(CliError::usage(wrong).hint("name one with --trace, or a scenario with `workload.trace`"));
         };
-        // That is the trace as it is.
+        // That is the unchanged trace.
         if (factor - 1.0).abs() < f64::EPSILON {
             continue;
         }
@@ -85,7 +85,7 @@ pub(super) fn all(args: &CapacityArgs) -> Result<Vec<Case>, CliError> {
     Ok(cases)
 }
 
-/// The one scenario that is asked for, with something changed in it. Its claims are the business of `run`.
+/// The one requested scenario, with a change in it. Its claims are removed: `run` judges them.
 fn scenario(args: &CapacityArgs, change: Option<&Change>) -> Result<Ready, CliError> {
     let changed = |set: &[Setting]| change.map_or_else(|| set.to_vec(), |change| change.with(set));
     let (mut all, name) = match &args.scenario {
@@ -123,7 +123,7 @@ fn scenario(args: &CapacityArgs, change: Option<&Change>) -> Result<Ready, CliEr
     Ok(ready)
 }
 
-/// The scenario of who brings only a trace: the built-in one, with room for all pods and time for all that happens to them.
+/// The scenario for users who bring only a trace: the built-in one, with room for all pods and time for all their events.
 fn of_trace(args: &CapacityArgs, changed: impl Fn(&[Setting]) -> Vec<Setting>) -> Result<Ready, CliError> {
     let none = || CliError::usage("no trace is named".to_owned());
     let trace = args.trace.trace.as_deref().ok_or_else(none)?;
@@ -140,7 +140,7 @@ fn of_trace(args: &CapacityArgs, changed: impl Fn(&[Setting]) -> Vec<Setting>) -
     ];
     settings.extend(args.trace.settings());
     settings.extend(args.form.set.iter().cloned());
-    // Beside nothing: the trace is where the program runs.
+    // In no folder: the trace is relative to the working directory of the program.
     let scenario = Scenario::parse(Path::new("trace.toml"), Source::new(TRACE_FILE, TRACE).with(&changed(&settings)))?;
     Ok(Ready::new("trace.toml", scenario)?)
 }
@@ -161,14 +161,14 @@ pub(super) fn rows(scenario: &Scenario) -> Option<&TraceRows> {
 /// The scenario with other pods in its trace.
 ///
 /// # Errors
-/// How many operations they make, if that is more than a run may have.
+/// The number of their operations, if it is more than a run may have.
 pub(super) fn with_rows(scenario: &Scenario, rows: TraceRows) -> Result<Scenario, u64> {
     let mut scenario = scenario.clone();
     draft_mut(&mut scenario).map_or(Ok(()), |draft| draft.set_trace_rows(rows))?;
     Ok(scenario)
 }
 
-/// The scenario with so many addresses in each pool.
+/// The scenario with this many addresses in each pool.
 pub(super) fn with_addresses(scenario: &Scenario, addresses: u32) -> Scenario {
     let mut scenario = scenario.clone();
     if let Some(draft) = draft_mut(&mut scenario) {
@@ -182,12 +182,12 @@ pub(super) fn given(scenario: &Scenario) -> u32 {
     draft(scenario).map_or(0, |draft| *draft.addresses.bounds().1)
 }
 
-/// Addresses for pods of which so many live at a time: leaks and pods on their way out come on top of the living.
+/// The number of addresses for at most `peak` pods that live at a time: leaked addresses and terminating pods come on top.
 fn room_for(peak: u64) -> u64 {
     3 * peak + 20
 }
 
-/// The largest size of a pool that is tried, or as much more as the pods of the trace may need.
+/// The largest size of a pool that is tried: `most`, or more if the pods of the trace may need more.
 pub(super) fn room(scenario: &Scenario, most: u32) -> u32 {
     let Some(draft) = draft(scenario) else { return most };
     let peak = draft.trace_rows().map_or(0, |rows| rows.size().peak as u64) * u64::from(draft.trace_replication);
@@ -200,17 +200,17 @@ fn with_room(scenario: &Scenario) -> Scenario {
     with_addresses(scenario, room(scenario, given(scenario)))
 }
 
-/// How many addresses there are in total.
+/// The total number of addresses.
 pub(super) fn total(scenario: &Scenario) -> u64 {
     scenario.draw(0).workload.get().map_or(0, |plans: &sim_spiderpool::Plans| plans.cluster().addresses())
 }
 
-/// How many more there are in total when each pool has one more.
+/// The increase in the total number of addresses if each pool has one more.
 pub(super) fn step(scenario: &Scenario) -> u64 {
     total(&with_addresses(scenario, 2)).saturating_sub(total(&with_addresses(scenario, 1))).max(1)
 }
 
-/// By how much the time of the trace is compressed; 1 = it is not, or there is none.
+/// The factor by which the time of the trace is compressed; 1 = it is not, or there is no trace.
 pub(super) fn compression(scenario: &Scenario) -> u32 {
     draft(scenario).filter(|draft| draft.trace.is_some()).map_or(1, |draft| draft.trace_compression)
 }

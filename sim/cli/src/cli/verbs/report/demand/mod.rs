@@ -1,4 +1,4 @@
-//! `report capacity` of a scenario: how large a pool its pods need, with and without the delay of reclaim.
+//! `report capacity` of a scenario: the size of the pool that its pods need, with and without the delay of reclaim.
 
 mod cases;
 mod resamples;
@@ -36,15 +36,15 @@ use crate::cli::CliError;
 use crate::cli::report::args::CapacityArgs;
 use crate::cli::verbs::out_folder::MADE;
 
-/// The tables: the sizes that were tried, and what the runs with the given pool held and reclaimed.
+/// The tables: the sizes that were tried, and the usage and reclaims of the runs with the given pool.
 const SIZES: &str = "sizes.csv";
 const USAGE: &str = "usage.csv";
 const RECLAIMS: &str = "reclaims.csv";
 
-/// How many runs are started at a time before it is looked whether one misses a need.
+/// The number of runs that start before it is checked whether one of them misses an objective.
 const BATCH: u64 = 8;
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a> {
     args: &'a CapacityArgs,
     asked: Asked,
@@ -52,13 +52,13 @@ struct Search<'a> {
     seeds: u64,
     ledger: Ledger,
     unfinished: Unfinished,
-    /// What an earlier search finished.
+    /// The trials that an earlier search finished.
     known: Vec<Trial>,
     trials: Vec<Trial>,
     progress: &'a dyn Progress,
 }
 
-/// `report capacity` of a scenario.
+/// Answers `report capacity` of a scenario.
 pub(super) fn report(
     args: &CapacityArgs,
     out: &Path,
@@ -96,7 +96,7 @@ pub(super) fn report(
     ];
     let (ledger, _) = Ledger::open(out, &made, &sheets, &["scenario"], args.output.force)?;
     if resampling.is_none() {
-        // Of another report, which --force gives up; nothing may take it for a part of this one.
+        // It belongs to another report, which --force discards, and must not be read as a part of this one.
         let _ = std::fs::remove_file(out.join(RESAMPLES));
     }
     let unfinished = Unfinished::open(out, args.output.force)?;
@@ -153,7 +153,7 @@ pub(super) fn report(
     Ok(report)
 }
 
-/// The same from the `sizes.csv` of an earlier search and the tables beside it.
+/// Draws the same report from the `sizes.csv` of an earlier search and the tables next to it.
 pub(super) fn redraw(
     args: &CapacityArgs,
     again: &Again<'_>,
@@ -207,7 +207,7 @@ pub(super) fn redraw(
     Ok(report)
 }
 
-/// What an earlier report rests on, if it stands beside its table.
+/// The assumptions of an earlier report, if they are stored next to its table.
 pub(super) fn assumed(again: &Again<'_>) -> Result<String, CliError> {
     let made = again.beside(MADE)?.and_then(|text| serde_json::from_str::<Made>(&text).ok());
     Ok(made.map_or_else(String::new, |made| made.assumed))
@@ -218,7 +218,7 @@ fn compare(report: &mut DemandReport, old: Option<&Baseline<OldDemand>>) -> Resu
     old.map_or(Ok(()), |old| report.compare(old).map_err(|why| baseline::refused(old, &why)))
 }
 
-/// Plots, the page, and the report as JSON.
+/// Writes the plots, the page, and the report as JSON.
 fn draw(report: &DemandReport, found: &[Found], out: &Path) -> Result<(), CliError> {
     let plates = demand::plates(report, found);
     let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
@@ -227,7 +227,7 @@ fn draw(report: &DemandReport, found: &[Found], out: &Path) -> Result<(), CliErr
     baseline::keep(report, out)
 }
 
-/// A row of `reclaims.csv` under the name of its form.
+/// Renames a row of `reclaims.csv` to the name of its form.
 fn named(found: Found) -> Option<Found> {
     let (form, _) = found.scenario.rsplit_once('/')?;
     Some(Found { scenario: form.to_owned(), ..found })
@@ -242,7 +242,7 @@ fn needs(args: &CapacityArgs) -> Result<Vec<Need>, CliError> {
     args.objective.iter().map(need).collect()
 }
 
-/// A table of the folder, empty if nothing is in it yet.
+/// Reads a table of the folder; it is empty if it has no rows yet.
 fn read<T: Default>(out: &Path, name: &str, of: impl Fn(&str) -> Result<T, TableError>) -> Result<T, CliError> {
     let text = std::fs::read_to_string(out.join(name)).map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
     match of(&text) {
@@ -252,7 +252,7 @@ fn read<T: Default>(out: &Path, name: &str, of: impl Fn(&str) -> Result<T, Table
 }
 
 impl Search<'_> {
-    /// What a form needs, and whether that was found to the end.
+    /// Finds the size that a form needs; the second value tells whether the search was completed.
     fn form(&mut self, number: usize, out: &Path) -> Result<(Form, bool), Ended> {
         let Case { name, ready } = &self.cases[number];
         let (given, step) = (given(&ready.scenario), step(&ready.scenario));
@@ -284,8 +284,8 @@ impl Search<'_> {
         }
     }
 
-    /// Tries the smaller of two pools where the larger one is needed, of the scenario as it is and of each in which something else is
-    /// changed: how many runs miss an objective there is what tells a change from chance.
+    /// Tries the smaller of two pools where the larger one is needed, for the unchanged scenario and for each changed one: the number of
+    /// runs that miss an objective there separates the effect of a change from chance.
     fn cross(&mut self, forms: &[Form]) -> Result<(), Ended> {
         let Some(base) = forms[0].smallest else { return Ok(()) };
         for (number, form) in forms.iter().enumerate().skip(1).filter(|(_, form)| form.name != EVERY_DEL_ARRIVES) {
@@ -299,8 +299,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Runs of a form with so many addresses a pool. With `all`, every seed runs, and what happens over time is kept; otherwise the first
-    /// that misses a need ends it.
+    /// Runs a form with this many addresses per pool. With `all`, every seed runs, and data over time is kept; otherwise the first run that
+    /// misses an objective ends it.
     fn trial(&mut self, number: usize, addresses: u32, all: bool) -> Result<Trial, Ended> {
         let Case { name: form, ready } = &self.cases[number];
         let scenario = with_addresses(&ready.scenario, addresses);
@@ -349,7 +349,7 @@ impl Search<'_> {
         Ok(trial)
     }
 
-    /// Writes the plan of the run that misses a need with so many addresses a pool.
+    /// Writes the plan of the run that misses an objective with this many addresses per pool.
     fn proof(&self, number: usize, addresses: u32, out: &Path) -> Option<String> {
         let Case { name: form, ready } = &self.cases[number];
         let scenario = with_addresses(&ready.scenario, addresses);

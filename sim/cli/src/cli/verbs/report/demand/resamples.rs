@@ -1,4 +1,4 @@
-//! The sizes for traces that are drawn again from the one that was recorded, each kept in `resamples.csv` as soon as it is known.
+//! The sizes for traces that are resampled from the recorded one, each stored in `resamples.csv` as soon as it is known.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -24,7 +24,7 @@ use crate::cli::report::OtherTraces;
 
 pub(super) const RESAMPLES: &str = "resamples.csv";
 
-/// What is to be drawn again, and how often.
+/// The trace to be resampled, and the number of resamples.
 pub(super) struct Resampling {
     rows: TraceRows,
     block: Duration,
@@ -32,10 +32,10 @@ pub(super) struct Resampling {
 }
 
 impl Resampling {
-    /// What is asked of a scenario; `None` = nothing.
+    /// The resampling requested for a scenario; `None` = none is.
     ///
     /// # Errors
-    /// There is no trace, its pods cannot be drawn again, or a block is too long.
+    /// There is no trace, its pods cannot be resampled, or a block is too long.
     pub(super) fn of(asked: &OtherTraces, scenario: &Scenario) -> Result<Option<Self>, CliError> {
         let Some(of) = asked.resample else { return Ok(None) };
         let refused = |wrong: String, right: &str| Err(CliError::usage(wrong).hint(right));
@@ -67,15 +67,15 @@ impl Resampling {
         Ok(Some(Self { rows: rows.clone(), block, drawn }))
     }
 
-    /// What identifies it among the reports on the same scenario.
+    /// The key of this resampling among the reports on the same scenario.
     pub(super) fn key(&self) -> String {
         format!("{:?}", self.drawn)
     }
 
-    /// Finds the sizes; `None` = the user stopped it.
+    /// Finds the sizes; `None` = the user stopped the search.
     ///
     /// # Errors
-    /// The disk says no, or a run broke the harness.
+    /// Writing fails, or a run broke the harness.
     pub(super) fn find(&self, search: &Search<'_>, out: &Path, force: bool) -> Result<Option<Resampled>, CliError> {
         let path = out.join(RESAMPLES);
         let refused = |error: io::Error| CliError::usage(format!("cannot write {}: {error}", path.display()));
@@ -94,12 +94,13 @@ impl Resampling {
         let Some(found) = pool.each(0..left.len() as u64, || (), work)? else { return Ok(None) };
         let mut traces: Vec<Resample> = known.into_iter().chain(found).collect();
         traces.sort_by_key(|trace| trace.number);
-        // Threads end in any order.
+        // Threads finish in any order.
         output::write(&path, whole(&traces)).map_err(refused)?;
         Ok(Resampled::new(self.drawn, traces))
     }
 
-    /// The smallest pool for one of the traces, in one run: a run of the largest, then a search near what that held.
+    /// Finds the smallest pool for one of the traces, in one run per size: first with the largest pool, then near the size that this run
+    /// used.
     fn one(&self, search: &Search<'_>, number: u64) -> Result<Resample, String> {
         let rows = self.rows.resampled(self.block, number);
         let size = rows.size();
@@ -130,23 +131,23 @@ impl Resampling {
     }
 }
 
-/// In what the sizes are searched.
+/// The parameters of a search for sizes.
 pub(super) struct Search<'a> {
-    /// The scenario as it is.
+    /// The unchanged scenario.
     pub(super) ready: &'a Ready,
-    /// What the pool is to meet.
+    /// The objectives of the pool.
     pub(super) needs: &'a [Need],
     /// The largest pool that is tried, unless a trace needs more room.
     pub(super) most: u32,
-    /// By how much two neighbouring sizes differ.
+    /// The difference between two neighbouring sizes.
     pub(super) step: u64,
-    /// What identifies the report.
+    /// The hash that identifies the report.
     pub(super) config: &'a str,
-    /// The threads that search, a trace each at a time.
+    /// The threads that search, each of them one trace at a time.
     pub(super) pool: ThreadPool<'a>,
 }
 
-/// What an earlier search finished, without a line that was cut off. The folder is known to be that of this search.
+/// The results of an earlier search, without an incomplete last line. The folder is known to be that of this search.
 fn known(path: &Path) -> Vec<Resample> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);

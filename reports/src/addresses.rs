@@ -1,55 +1,55 @@
-//! How many addresses of Spiderpool's pools one run held, and for whom.
+//! Addresses of Spiderpool's pools that one run held, by the state of their pods.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Seconds;
 
-/// Recorded addresses by what became of their pods.
+/// Numbers of recorded addresses, by the state of their pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Of pods that live.
+    /// Addresses of pods that live.
     pub living: u64,
-    /// Of pods that are terminating or have ended.
+    /// Addresses of pods that are terminating or have ended.
     pub ending: u64,
-    /// Of pods that are gone: leaks, until reclaim takes them back.
+    /// Addresses of pods that are gone: leaks, until reclaim frees them.
     pub leaked: u64,
 }
 
 impl Held {
-    /// All recorded addresses, whatever became of their pods.
+    /// All recorded addresses, whatever the state of their pods.
     pub fn total(&self) -> u64 {
         self.living + self.ending + self.leaked
     }
 }
 
-/// The most that was held at a time from `at` on, until the next sample.
+/// The most addresses held at the same time from `at` until the next sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Since the beginning of the run.
+    /// The time since the beginning of the run.
     pub at: Seconds,
-    /// What was held when the total was largest.
+    /// The addresses held when the total was largest.
     pub held: Held,
 }
 
-/// What one run held.
+/// The addresses that one run held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressRun {
-    /// How many addresses the pools have in total.
+    /// The total number of addresses in the pools.
     pub capacity: u64,
-    /// The most that were recorded at a time.
+    /// The most addresses recorded at the same time.
     pub peak: u64,
-    /// The most of living pods.
+    /// The most addresses of living pods.
     pub peak_living: u64,
-    /// The most of pods that were terminating or had ended.
+    /// The most addresses of pods that were terminating or had ended.
     pub peak_ending: u64,
-    /// The most of pods that were gone.
+    /// The most addresses of pods that were gone.
     pub peak_leaked: u64,
-    /// Pods that asked for an address.
+    /// The number of pods that asked for an address.
     pub asked: u64,
-    /// Those of them that were refused one at least once because none was free.
+    /// The number of them that were refused one at least once because none was free.
     pub refused: u64,
-    /// How long each pod that got an address waited for it, from its first request on.
+    /// The time that each pod that got an address waited for it, from its first request on.
     pub waited: Vec<Seconds>,
-    /// Over time, equally far apart.
+    /// Samples over time, at equal intervals.
     pub samples: Vec<Sample>,
 }

@@ -1,50 +1,50 @@
-//! Tables in CSV: lines and cells; a row read back by the names of its columns, and a sentence for what cannot be.
+//! Tables in CSV: writes lines and cells, and reads rows back by the names of their columns, with a sentence for each invalid value.
 
 use std::str::FromStr;
 
 use crate::printable;
 use crate::statistics::Estimate;
 
-/// Why a text is not the table that was asked for.
+/// The reason why a text is not the expected table.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// Something that is no CSV.
+    /// A text that is not CSV.
     #[error("it is no table: {0}")]
     Csv(csv::Error),
-    /// A row of another length than the first.
+    /// A row whose length differs from the first row's.
     #[error("line {line} has {found} columns where the first has {expected}: it is cut off, or of another table")]
     Cut {
-        /// The line, from 1.
+        /// The line of the row, from 1.
         line: u64,
-        /// How many columns this line has.
+        /// The number of columns in this line.
         found: u64,
-        /// Those of the first line.
+        /// The number of columns in the first line.
         expected: u64,
     },
-    /// Another kind of table.
+    /// A table of another kind.
     #[error("it is no table of {what}: the first column must say `{schema}`")]
     Foreign {
-        /// What its rows should be.
+        /// The kind of rows expected.
         what: &'static str,
-        /// What the first column should say.
+        /// The expected text of the first column.
         schema: &'static str,
     },
     /// A table without rows.
     #[error("it has no {0}")]
     Empty(&'static str),
-    /// A column that must be there.
+    /// A required column that is missing.
     #[error("it has no column `{0}`")]
     Missing(String),
-    /// A value that cannot be.
+    /// A value that is invalid.
     #[error("line {line}, column `{column}`: `{found}` is no {expected}")]
     Value {
-        /// The line, from 1.
+        /// The line of the value, from 1.
         line: u64,
         /// The name of the column, as the first line has it.
         column: String,
         /// The text of the cell, as it was found.
         found: String,
-        /// What the cell should hold instead, such as `whole number`.
+        /// The kind of value expected, such as `whole number`.
         expected: &'static str,
     },
 }
@@ -54,7 +54,7 @@ impl TableError {
     pub fn position(&self) -> Option<(u64, u64)> {
         match self {
             TableError::Foreign { .. } | TableError::Missing(_) => Some((1, 1)),
-            // Below the head.
+            // Line 2 is the first below the head.
             TableError::Empty(_) => Some((2, 1)),
             TableError::Csv(error) => error.position().map(|position| (position.line(), 1)),
             TableError::Cut { .. } | TableError::Value { .. } => None,
@@ -80,7 +80,7 @@ pub(crate) struct Cells<'a> {
     line: u64,
 }
 
-/// The rows of a table of `what`, whose first column says `schema`, each as `row` reads it.
+/// Reads the rows of a table of `what`, whose first column says `schema`, each with `row`.
 pub(crate) fn read<T>(
     text: &str,
     what: &'static str,
@@ -109,7 +109,7 @@ pub(crate) fn read<T>(
 }
 
 impl Cells<'_> {
-    /// What stands in a column; `None` if there is no such column.
+    /// The text of a column; `None` if there is no such column.
     pub(crate) fn get(&self, column: &str) -> Option<&str> {
         self.head.iter().position(|head| head == column).and_then(|at| self.record.get(at)).map(printable::uncell)
     }
@@ -131,7 +131,7 @@ impl Cells<'_> {
         self.value(column, "whole number")
     }
 
-    /// A number; empty = there is none.
+    /// A number; `None` if the cell is empty.
     pub(crate) fn number(&self, column: &str) -> Result<Option<f64>, TableError> {
         let found = self.text(column)?;
         if found.is_empty() {
@@ -141,7 +141,7 @@ impl Cells<'_> {
         if number.is_finite() { Ok(Some(number)) } else { Err(self.wrong(column, found, "number")) }
     }
 
-    /// What [`of_estimate`] wrote below [`heads_of_estimate`]; an empty value = there is none.
+    /// An estimate that [`of_estimate`] wrote below [`heads_of_estimate`]; `None` if the value is empty.
     pub(crate) fn estimate(&self, column: &str) -> Result<Option<Estimate>, TableError> {
         let Some(value) = self.number(column)? else { return Ok(None) };
         let [_, low, high] = heads_of_estimate(column);
@@ -154,12 +154,12 @@ pub(crate) fn heads_of_estimate(name: &str) -> [String; 3] {
     ["", "_low", "_high"].map(|end| format!("{name}{end}"))
 }
 
-/// The cells of an estimate. Empty = nothing to take it from, an end that nothing bounds.
+/// The cells of an estimate. Empty = there is no estimate, or nothing bounds that end.
 pub(crate) fn of_estimate(found: Option<Estimate>) -> [String; 3] {
     [found.map(|found| found.value), found.and_then(|found| found.low), found.and_then(|found| found.high)].map(maybe)
 }
 
-/// The cell of what may not be there; empty = it is not.
+/// The cell of an optional value; empty = there is none.
 pub(crate) fn maybe<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }

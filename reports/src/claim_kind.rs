@@ -1,4 +1,4 @@
-//! What a claim says: that something is so at every step, in time, or once.
+//! Kinds of claims: those that hold at every step, those that come true in time, and those that come true once.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// True at every step.
     Always,
-    /// True before its bound has passed after the faults healed.
+    /// True within its bound after the faults healed.
     Eventually,
     /// True at least once in the sweep.
     Sometimes,

@@ -1,4 +1,4 @@
-//! Columns: what a table of a report holds, in a spreadsheet, on a console and in the documents.
+//! Columns of the tables of reports, in a spreadsheet, on a console and in the documents.
 //!
 //! ```text
 //!                 ┌─► head and rows of a CSV file
@@ -9,27 +9,27 @@
 use crate::cells::{heads_of_estimate, line, of_estimate};
 use crate::statistics::Estimate;
 
-/// What the documents say of a column.
+/// The documentation of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// Its heads in a CSV file: one, or those of a value and the ends of its interval.
+    /// The heads in a CSV file: one, or those of a value and the ends of its interval.
     pub heads: Vec<String>,
-    /// Its head on a console; unset = it is not shown there.
+    /// The head on a console; unset = the column is not shown there.
     pub console: Option<&'static str>,
-    /// In what it is counted.
+    /// The unit of the column.
     pub unit: Unit,
-    /// What it holds, in a sentence.
+    /// The contents of the column, in a sentence.
     pub meaning: &'static str,
 }
 
 impl Explained {
-    /// A column of one cell.
+    /// The documentation of a column of one cell.
     pub(crate) fn new(name: &str, unit: Unit, meaning: &'static str) -> Self {
         Self { heads: vec![name.to_owned()], console: None, unit, meaning }
     }
 }
 
-/// What the documents say of these columns.
+/// The documentation of these columns.
 pub(crate) fn explained<T>(columns: &[Column<T>]) -> Vec<Explained> {
     let explain = |column: &Column<T>| Explained {
         heads: column.heads(),
@@ -40,14 +40,14 @@ pub(crate) fn explained<T>(columns: &[Column<T>]) -> Vec<Explained> {
     columns.iter().map(explain).collect()
 }
 
-/// In what a column is counted.
+/// The unit of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A name, or another text.
     Text,
     /// One of `true` and `false`.
     Flag,
-    /// A whole number, of things that are counted.
+    /// A whole number of things.
     Count,
     /// A number that need not be whole.
     Number,
@@ -55,12 +55,12 @@ pub enum Unit {
     Share,
     /// A time in seconds.
     Seconds,
-    /// So many a second.
+    /// A rate per second.
     PerSecond,
 }
 
 impl Unit {
-    /// As the documents call it.
+    /// The name of the unit in the documents.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Text => "text",
@@ -73,7 +73,7 @@ impl Unit {
         }
     }
 
-    /// Whether digits stand below digits.
+    /// Whether the column is aligned as numbers, digit below digit.
     pub fn is_number(self) -> bool {
         !matches!(self, Unit::Text | Unit::Flag)
     }
@@ -81,25 +81,25 @@ impl Unit {
 
 /// A column of a table whose rows are made of a `T`.
 pub struct Column<T> {
-    /// Its name, as the head of the CSV file has it.
+    /// The name of the column, which is its head in the CSV file.
     pub name: &'static str,
-    /// In what it is counted.
+    /// The unit of the column.
     pub unit: Unit,
-    /// What it holds, in a sentence.
+    /// The contents of the column, in a sentence.
     pub meaning: &'static str,
     content: Content<T>,
     shown: Option<Shown<T>>,
 }
 
-/// What stands in a row, in a CSV file.
+/// The contents of a row in a CSV file.
 enum Content<T> {
-    /// What stands in its only cell.
+    /// The text of its only cell.
     Cell(fn(&T) -> String),
     /// A value and the ends of its interval, in three cells: see [`of_estimate`].
     Estimate(fn(&T) -> Option<Estimate>),
 }
 
-/// A column on a console: its head, and what stands in a row.
+/// A column on a console: its head, and the text of a row.
 type Shown<T> = (&'static str, fn(&T) -> String);
 
 impl<T> Column<T> {
@@ -108,18 +108,18 @@ impl<T> Column<T> {
         Self { name, unit, meaning, content: Content::Cell(cell), shown: None }
     }
 
-    /// A value and the ends of its interval of 95 %.
+    /// A column of a value and the ends of its interval of 95 %.
     pub(crate) const fn estimate(name: &'static str, unit: Unit, meaning: &'static str, estimate: fn(&T) -> Option<Estimate>) -> Self {
         Self { name, unit, meaning, content: Content::Estimate(estimate), shown: None }
     }
 
-    /// With this head and this cell on a console.
+    /// Shows the column on a console, with this head and this cell.
     pub(crate) const fn shown(mut self, head: &'static str, cell: fn(&T) -> String) -> Self {
         self.shown = Some((head, cell));
         self
     }
 
-    /// Its heads in a CSV file: one, or those of an estimate.
+    /// The heads in a CSV file: one, or those of an estimate.
     pub fn heads(&self) -> Vec<String> {
         match self.content {
             Content::Cell(_) => vec![self.name.to_owned()],
@@ -127,12 +127,12 @@ impl<T> Column<T> {
         }
     }
 
-    /// Its head on a console; `None` = it has none.
+    /// The head on a console; `None` = the column is not shown there.
     pub fn head_on_console(&self) -> Option<&'static str> {
         self.shown.map(|(head, _)| head)
     }
 
-    /// What stands on a console in the row of `of`.
+    /// The text on a console in the row of `of`.
     pub fn on_console(&self, of: &T) -> String {
         self.shown.map_or_else(String::new, |(_, cell)| cell(of))
     }

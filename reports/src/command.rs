@@ -1,17 +1,17 @@
-//! The commands that show something again, as a shell takes them.
+//! Commands that reproduce a result, quoted for a shell.
 
 use std::sync::OnceLock;
 
 static PROGRAM: OnceLock<String> = OnceLock::new();
 
-/// Sets what the program is called in the commands that it shows: a program with systems of its own has another name. The first call
-/// counts.
+/// Sets the program's name in the commands that are shown: a program with systems of its own has another name. Only the first call takes
+/// effect.
 pub fn set_program(name: String) {
-    // Who comes second runs in a process that is called something already.
+    // If the name is already set, the first one stays.
     let _ = PROGRAM.set(name);
 }
 
-/// What the program is called in the commands that it shows: `ipam-sim` unless set otherwise.
+/// The program's name in the commands that are shown: `ipam-sim` unless set otherwise.
 pub fn program() -> &'static str {
     PROGRAM.get().map_or("ipam-sim", String::as_str)
 }
@@ -24,12 +24,12 @@ pub fn replay_command(plan: Option<&str>, file: &str, seed: u64) -> String {
     }
 }
 
-/// The command that tells which mutations a sweep of a scenario on the user's manifests would notice.
+/// The command that shows which mutations a sweep of a scenario on the user's manifests would notice.
 pub fn mutation_score_command(file: &str) -> String {
     format!("{} selftest {} --must-hold --manifests ...", program(), quoted(file))
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !path.is_empty() && path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }

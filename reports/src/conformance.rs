@@ -1,37 +1,37 @@
-//! What `conformance` answers. The JSON form is `ipam-sim/conformance/1`.
+//! The report of `conformance`. The JSON form is `ipam-sim/conformance/1`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
 use crate::schema::ConformanceSchema;
 
-/// How the answers of an API server compare with those that a real one gave.
+/// The comparison of an API server's answers with those recorded from a real one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConformanceReport {
     /// The mark of the format, always `ipam-sim/conformance/1`.
     pub schema: ConformanceSchema,
-    /// What the process exits with.
+    /// The exit code of the process.
     pub exit_code: u8,
     /// The themes of the cases, in their order.
     pub themes: Vec<ThemeResult>,
-    /// Cases in which something differs that may not, in their order.
+    /// Cases with a difference that is not allowed, in their order.
     pub differing: Vec<DifferingCase>,
     /// Cases that could not be compared, in their order.
     pub not_compared: Vec<LeftCase>,
-    /// Known differences that are none any more.
+    /// Known differences that no longer occur.
     pub unneeded: Vec<UnneededLine>,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
 }
 
 impl ConformanceReport {
-    /// [`exit::VIOLATED`] if something differs that may not.
+    /// The exit code: [`exit::VIOLATED`] if there is a difference that is not allowed.
     pub fn judge(&self) -> u8 {
         if self.differing.is_empty() { exit::HELD } else { exit::VIOLATED }
     }
 
-    /// The numbers of all themes.
+    /// The numbers of all themes added up.
     pub fn total(&self) -> CaseCounts {
         self.themes.iter().fold(CaseCounts::default(), |sum, theme| CaseCounts {
             agreed: sum.agreed + theme.counts.agreed,
@@ -42,37 +42,37 @@ impl ConformanceReport {
     }
 }
 
-/// What came of the cases of a theme.
+/// The results of the cases of a theme.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThemeResult {
     /// The name of the theme.
     pub theme: String,
-    /// How many cases it has, by what came of them.
+    /// The numbers of its cases by result.
     #[serde(flatten)]
     pub counts: CaseCounts,
 }
 
-/// Numbers of cases by what came of them.
+/// Numbers of cases by their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseCounts {
     /// Cases in which nothing differs.
     pub agreed: u64,
-    /// Cases in which something differs that may not.
+    /// Cases with a difference that is not allowed.
     pub differing: u64,
-    /// Cases in which only what is known to differ does.
+    /// Cases in which only known differences occur.
     pub allowed: u64,
     /// Cases without answers on one of the two sides.
     pub not_compared: u64,
 }
 
-/// A case in which something differs that may not.
+/// A case with a difference that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingCase {
     /// The id of the case.
     pub case: String,
     /// The theme that it belongs to.
     pub theme: String,
-    /// What it looks at, in a sentence.
+    /// The purpose of the case, in a sentence.
     pub why: String,
     /// The places that differ, in the order of steps and names.
     pub places: Vec<DifferingPlace>,
@@ -83,13 +83,13 @@ pub struct DifferingCase {
 pub struct DifferingPlace {
     /// The step, from 1; 0 for the record as a whole.
     pub step: u64,
-    /// What the step does.
+    /// The action of the step.
     pub does: String,
-    /// The path in what the step records: names and numbers with dots between them.
+    /// The path in the step's record: names and numbers with dots between them.
     pub path: String,
-    /// What a real server answered there; `<absent>` for nothing.
+    /// The answer of a real server there; `<absent>` for nothing.
     pub recorded: serde_json::Value,
-    /// What is there instead.
+    /// The answer that is there instead.
     pub actual: serde_json::Value,
 }
 
@@ -98,7 +98,7 @@ pub struct DifferingPlace {
 pub struct LeftCase {
     /// The id of the case.
     pub case: String,
-    /// Why there is nothing to compare.
+    /// The reason why there is nothing to compare.
     pub why: String,
 }
 
@@ -109,7 +109,7 @@ pub struct UnneededLine {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// Case and place, as they are written there.
+    /// The case and place, as they are written there.
     pub allows: String,
 }
 

@@ -1,4 +1,4 @@
-//! Coverage points: which rows, rules, reasons and errors of a system under test runs reached, and in how many of them.
+//! Coverage points: the rows, rules, reasons and errors of a system under test that runs reached, with numbers of runs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::tally;
 
-/// The group of claims, among coverage points: a run reaches one that had something to judge in it, or that held once.
+/// The group of claims among coverage points: a run reaches a claim that had something to judge in it, or that held once.
 pub const CLAIMS: &str = "claim";
-/// The group of excuses, among coverage points: a run reaches one that it had.
+/// The group of excuses among coverage points: a run reaches an excuse that it had.
 pub const EXCUSES: &str = "excuse";
 
-/// A point, and in how many runs it was reached.
+/// A point, and the number of runs that reached it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct PointCount {
-    /// What it is one of: a table, a list of rules, the errors of a call.
+    /// The table, list of rules or errors of a call to which the point belongs.
     pub group: String,
-    /// Its name in there.
+    /// The name of the point in its group.
     pub name: String,
     /// Number of seeds whose runs reached it.
     pub seeds: u64,
@@ -29,7 +29,7 @@ impl PointCount {
         (&*self.group, &*self.name).cmp(&(group, name))
     }
 
-    /// Group and name in one, as reports show the point: `spiderpool/reclaim/S-8`.
+    /// The group and name in one, as reports show the point: `spiderpool/reclaim/S-8`.
     pub fn point(&self) -> String {
         format!("{}/{}", self.group, self.name)
     }
@@ -49,7 +49,7 @@ pub(crate) fn add(into: &mut Vec<PointCount>, reached: &[(&str, &str)]) {
     }
 }
 
-/// Adds what other runs reached.
+/// Adds the counts of other runs.
 pub(crate) fn join(into: &mut Vec<PointCount>, other: &[PointCount]) {
     for count in other {
         match into.binary_search_by(|known| known.cmp_to((&count.group, &count.name))) {
@@ -59,30 +59,30 @@ pub(crate) fn join(into: &mut Vec<PointCount>, other: &[PointCount]) {
     }
 }
 
-/// What runs that must hold have to reach.
+/// The points that runs which must hold have to reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
     /// The file that says which points are rare.
     pub file: String,
-    /// The points that some run has to reach, sorted.
+    /// The points that at least one run has to reach, sorted.
     pub points: Vec<String>,
-    /// The points that none has to, sorted.
+    /// The points that no run has to reach, sorted.
     pub rare: Vec<String>,
 }
 
-/// What a ledger says of one point, since it was begun.
+/// The row of one point in a ledger, since it was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
     point: String,
-    /// In how many runs it was reached.
+    /// The number of runs that reached it.
     reached: u64,
-    /// Of how many runs, since the file was begun.
+    /// The number of all runs since the file was begun.
     seeds: u64,
     /// The build that reached it last; empty = none has.
     last: String,
 }
 
-/// In how many runs each point was reached, over time: a CSV file that gates add to, one row a point.
+/// The number of runs that reached each point, over time: a CSV file that gates add to, one row for each point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     rows: BTreeMap<String, Row>,
@@ -92,7 +92,7 @@ impl Ledger {
     /// Reads the form that [`Ledger::to_csv`] gives.
     ///
     /// # Errors
-    /// It is no such table: a sentence, with the line where one is wrong.
+    /// It is no such table: a sentence, with the line number where one is wrong.
     pub fn from_csv(text: &str) -> Result<Self, String> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let mut rows = BTreeMap::new();
@@ -108,7 +108,7 @@ impl Ledger {
         Ok(Self { rows })
     }
 
-    /// Adds `seeds` runs of `build`, which reached these points in so many of them; of `points` none is left out.
+    /// Adds `seeds` runs of `build` with the points that they reached; every one of `points` gets a row.
     pub fn add<'a>(&mut self, points: impl Iterator<Item = &'a str>, reached: &[PointCount], seeds: u64, build: &str) {
         let empty = |point: &str| Row { point: point.to_owned(), reached: 0, seeds: 0, last: String::new() };
         for point in points {
@@ -122,7 +122,7 @@ impl Ledger {
         self.rows.values_mut().for_each(|row| tally(&mut row.seeds, seeds));
     }
 
-    /// One line a point, by name.
+    /// Writes one line for each point, by name.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in self.rows.values() {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// However runs are dealt to workers, the counts are those of a map.
+        /// The counts equal those of a map, in whatever order runs are dealt to workers.
         #[test]
         fn counts_are_those_of_a_map(runs in runs(), cut in 0..20usize) {
             let mut known: BTreeMap<(String, String), u64> = BTreeMap::new();

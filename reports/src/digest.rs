@@ -1,4 +1,4 @@
-//! 128-bit digests of runs, and the sum over a sweep that does not depend on who ran which seed.
+//! 128-bit digests of runs, and their sum over a sweep, which does not depend on the worker that ran each seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ impl Digest {
         Digest(self.0.wrapping_add(other.0))
     }
 
-    /// The first eight hex digits, enough for the eye to compare two tables.
+    /// The first eight hex digits, enough to compare two tables by eye.
     pub fn short(self) -> String {
         format!("{:08x}", self.0 >> 96)
     }
@@ -36,10 +36,10 @@ const fn mix(mut x: u128) -> u128 {
     x ^ (x >> 64)
 }
 
-/// What the run of `seed` with `digest` adds to the digest of its sweep: `mix(digest xor mix(seed + GOLDEN))`.
+/// The contribution of the run of `seed` with `digest` to the digest of its sweep: `mix(digest xor mix(seed + GOLDEN))`.
 ///
-/// For one seed, different digests always fold to different values. The seed takes part, so two seeds that swap
-/// their digests do not cancel out. This function is part of the format: changing it makes old results unmergeable.
+/// For one seed, different digests always fold to different values. The seed takes part, so two seeds that swap their digests do not cancel
+/// out. This function is part of the format: changing it makes old results unmergeable.
 pub const fn fold(seed: u64, digest: Digest) -> Digest {
     Digest(mix(digest.0 ^ mix((seed as u128).wrapping_add(GOLDEN))))
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Seconds;
 
-/// Durations below this many microseconds have a bucket of their own.
+/// Durations below this many microseconds have a bucket each.
 const EXACT: u64 = 256;
-/// Above, this many buckets lie between a number and its double: no quantile is more than 0.8 % too large.
+/// Above `EXACT`, this many buckets (as a power of two) lie between a number and its double: no quantile is more than 0.8 % too large.
 const STEPS_LOG2: u32 = 7;
 
 /// Durations, sorted into buckets. Joining the distributions of two parts gives that of the whole.
@@ -18,7 +18,7 @@ pub struct Distribution {
     count: u64,
     sum: Seconds,
     max: Seconds,
-    /// By the smallest number of microseconds in the bucket.
+    /// Counts by the smallest number of microseconds in the bucket.
     buckets: BTreeMap<u64, u64>,
 }
 
@@ -60,7 +60,7 @@ impl From<Written> for Distribution {
     }
 }
 
-/// How far the buckets around `micros` reach, as a power of two.
+/// The width of the buckets around `micros`, as a power of two.
 fn width_log2(micros: u64) -> u32 {
     if micros < EXACT { 0 } else { micros.ilog2() - STEPS_LOG2 }
 }
@@ -76,7 +76,7 @@ impl Distribution {
         self.max = self.max.max(duration);
     }
 
-    /// Adds those of another part.
+    /// Adds the durations of another part.
     pub fn join(&mut self, other: &Self) {
         for (bucket, count) in &other.buckets {
             let known = self.buckets.entry(*bucket).or_default();
@@ -87,7 +87,7 @@ impl Distribution {
         self.max = self.max.max(other.max);
     }
 
-    /// How many there are.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -108,7 +108,7 @@ impl Distribution {
         self.ranked(((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1)))
     }
 
-    /// The same for the duration that is the `rank`th, from 1, when they are sorted. `None` if there are fewer.
+    /// The end of the bucket of the duration that is the `rank`th, from 1, when they are sorted. `None` if there are fewer.
     pub(crate) fn ranked(&self, rank: u64) -> Option<Seconds> {
         let mut below = 0;
         let (bucket, _) = self.buckets.iter().find(|(_, count)| {

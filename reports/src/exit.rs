@@ -21,18 +21,18 @@ pub const INTERRUPTED: u8 = 130;
 /// Ended by SIGTERM or SIGHUP, as batch systems send them; the verdict so far was printed.
 pub const TERMINATED: u8 = 143;
 
-/// Which code wins when several apply, first one first.
+/// The codes in order of precedence: the first that applies wins.
 pub const PRECEDENCE: [u8; 8] = [HARNESS, NONDETERMINISTIC, USAGE, VIOLATED, NOT_EVENTUALLY, VACUOUS, INCOMPLETE, HELD];
 
-/// Whether a process that exits with this was stopped before its end.
+/// Whether a process with this exit code was stopped before its end.
 pub const fn is_interruption(code: u8) -> bool {
     matches!(code, INTERRUPTED | TERMINATED)
 }
 
 /// The code that wins among `codes`; [`HELD`] when there are none.
 ///
-/// [`INTERRUPTED`] and [`TERMINATED`] are not verdicts but ways the process ended, so they win over every verdict. A code that is
-/// none of ours is a bug of the harness.
+/// [`INTERRUPTED`] and [`TERMINATED`] are not verdicts but ways in which the process ended, so they win over every verdict. An unknown code
+/// is a bug of the harness.
 pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let rank = |code: u8| match code {
         _ if is_interruption(code) => 0,
@@ -42,7 +42,7 @@ pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     if is_interruption(code) || PRECEDENCE.contains(&code) { code } else { HARNESS }
 }
 
-/// What a process exits with that could not write something. That hides no verdict: only what held becomes [`USAGE`].
+/// The exit code of a process that could not write something. That hides no verdict: only [`HELD`] becomes [`USAGE`].
 pub fn unwritten(verdict: u8) -> u8 {
     if verdict == HELD { USAGE } else { verdict }
 }

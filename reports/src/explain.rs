@@ -25,10 +25,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::{self, ExplainSchema, ReadError};
 
-/// Why a pod gets what it gets.
+/// The explanation of the pools and addresses that a pod gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainReport {
-    /// Mark of the format, always `ipam-sim/explain/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/explain/1`; reading anything else is an error.
     pub schema: ExplainSchema,
     /// `namespace/name` of the pod.
     pub pod: String,
@@ -43,12 +43,12 @@ pub struct ExplainReport {
     /// The deviations that are on, if they are not exactly those of the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<String>>,
-    /// Where the settings are from; absent for the defaults.
+    /// The source of the settings; absent for the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
     /// The tier that fired, also if it failed; `none` when none was reached.
     pub tier: String,
-    /// The tiers from the first to the last, and what became of each. Empty when none was reached.
+    /// The tiers from the first to the last, and their states. Empty when none was reached.
     #[serde(default)]
     pub tiers: Vec<TierLine>,
     /// Whether the NICs are known by index, because `ippools` names no interfaces.
@@ -56,21 +56,21 @@ pub struct ExplainReport {
     pub nameless: bool,
     /// The NICs that this ADD is to give addresses to.
     pub nics: Vec<NicAnswer>,
-    /// The endpoint of which addresses are used again, if any are.
+    /// The endpoint whose addresses are used again, if any are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<Reuse>,
     /// The auto pools that the pod asks for and that are not there yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_pools: Vec<AutoPoolAnswer>,
-    /// Why the ADD fails as a whole: no NIC and family gets an address.
+    /// The reason why the ADD fails as a whole: no NIC and family gets an address.
     pub error: Option<Refusal>,
-    /// The same, if it fails although pools were selected.
+    /// The reason why the ADD fails although pools were selected.
     #[serde(default)]
     pub allocate_error: Option<Refusal>,
-    /// What else the reader should know, a sentence each.
+    /// Further remarks for the reader, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// What is wrong with objects that were looked at, a sentence each; also printed on standard error.
+    /// Problems of objects that were looked at, a sentence each; also printed on standard error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -90,17 +90,17 @@ impl ExplainReport {
     }
 }
 
-/// What became of a tier.
+/// The state of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TierState {
     /// It names neither pools nor subnets, and a tier below may be used.
     Absent,
-    /// It is there and a setting makes it count for nothing.
+    /// It is present, but a setting disables it.
     Ignored,
-    /// It is the one that is used.
+    /// It is the tier that is used.
     Fired,
-    /// It names pools, but an upper one fired: nothing is merged.
+    /// It names pools, but an earlier tier fired: nothing is merged.
     Outranked,
 }
 
@@ -111,13 +111,13 @@ pub struct TierLine {
     pub tier: String,
     /// Its number in the documents, from 1 to 5.
     pub document: u8,
-    /// What became of it.
+    /// The state of the tier.
     pub state: TierState,
-    /// What it names, and why it does or does not count.
+    /// The pools that it names, and why it does or does not count.
     pub why: String,
 }
 
-/// A NIC of the pod, and what this ADD gives it in each family.
+/// A NIC of the pod, with the addresses that this ADD gives it in each family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicAnswer {
     /// Its name; in nameless mode its index.
@@ -136,24 +136,24 @@ pub struct FamilyAnswer {
     pub ip_version: u8,
     /// The pools that were named, patterns replaced by what they match.
     pub candidates: Vec<String>,
-    /// Those that cannot serve.
+    /// The pools that cannot serve.
     pub rejected: Vec<Rejected>,
-    /// The others by rank, equal ones together, in the order in which they are tried.
+    /// The other pools by rank, equal ones together, in the order in which they are tried.
     pub order: Vec<Vec<String>>,
-    /// What each pool in the order would give to this NIC on the untouched cluster.
+    /// The addresses that each pool in the order would give to this NIC on the untouched cluster.
     #[serde(default)]
     pub supplies: Vec<PoolSupply>,
     /// The addresses that may come out, if nothing else makes the ADD fail: those of the first rank that can serve, where equal pools are
     /// tried in any order; those that are recorded for the pod, where any of them is taken; else just the address.
     #[serde(default)]
     pub possible: Vec<String>,
-    /// The address with the length of its prefix; null when the ADD gives none. What a NIC and family before this one draws
-    /// from the same pool is gone.
+    /// The address with the length of its prefix; null when the ADD gives none. Addresses drawn from the same pool by an earlier NIC and
+    /// family are gone.
     pub address: Option<String>,
-    /// The pool that it is from.
+    /// The pool of the address.
     #[serde(default)]
     pub pool: Option<String>,
-    /// Whether the pool holds a record of it for this pod already.
+    /// Whether the pool already holds a record of it for this pod.
     #[serde(default)]
     pub recorded: bool,
     /// Whether the endpoint named by `reuse` had it.
@@ -171,48 +171,48 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The endpoint of which addresses are used again (A §5.3, §6.2).
+/// The endpoint whose addresses are used again (A §5.3, §6.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reuse {
     /// The SpiderEndpoint as `namespace/name`.
     pub endpoint: String,
-    /// The UID of the pod that had them.
+    /// The UID of the pod that had the addresses.
     pub uid: String,
-    /// Whether that is this very pod; else it is its predecessor.
+    /// Whether that is the same pod; otherwise it is a predecessor.
     pub own: bool,
 }
 
-/// An auto pool that is not there yet, as it would be made on the cluster as it is.
+/// An auto pool that does not exist yet, as it would be made on the present cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoPoolAnswer {
     /// The name that the SpiderIPPool gets, or that of the pool that is taken over.
     pub pool: String,
-    /// For whom: `apps/v1 Deployment shop/web`.
+    /// The application that it is for: `apps/v1 Deployment shop/web`.
     pub application: String,
-    /// The subnet that it is cut from.
+    /// The subnet from which it is cut.
     pub subnet: String,
     /// The NIC that it serves.
     pub nic: String,
     /// The family of its addresses: 4 or 6.
     pub ip_version: u8,
-    /// Who makes it: `controller`, or `agent` for workloads of kinds that Spiderpool does not know.
+    /// The process that makes it: `controller`, or `agent` for workloads of kinds that Spiderpool does not know.
     pub maker: String,
     /// The pool of an earlier workload of this name that is taken over, instead of making one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes_over: Option<String>,
-    /// How many addresses it is to have.
+    /// The number of addresses that it is to have.
     pub size: u64,
     /// Whether its addresses are drawn at random; `ranges` is empty then.
     pub random: bool,
     /// Its addresses, as `spec.ips` would hold them; empty if they are drawn at random, or if none is planned.
     pub ranges: Vec<String>,
-    /// If it draws at random: how many addresses of the subnet are free.
+    /// The number of free addresses of the subnet, if it draws at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
-    /// As in `metadata.labels` of the pool that is planned; empty if none is.
+    /// The value of `metadata.labels` of the pool that is planned; empty if none is.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Why it cannot be made: of the plan, or of admission.
+    /// The reason why it cannot be made: an error of the plan, or of admission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -224,12 +224,12 @@ pub struct Rejected {
     pub pool: String,
     /// The code of the first rule that it fails.
     pub reason: String,
-    /// Which list, selector or number that is, with its values.
+    /// The list, selector or number that the rule looked at, with its values.
     #[serde(default)]
     pub detail: String,
 }
 
-/// What a pool would give.
+/// The address that a pool would give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSupply {
     /// The name of the SpiderIPPool, one of [`FamilyAnswer::order`].
@@ -244,10 +244,10 @@ pub struct PoolSupply {
     /// Whether that address is recorded for this pod already.
     #[serde(default)]
     pub recorded: bool,
-    /// The code for why it has none.
+    /// The code of the reason why it has no address.
     #[serde(default)]
     pub unavailable: Option<String>,
-    /// The same in words.
+    /// The reason in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
@@ -259,11 +259,11 @@ pub struct RouteAnswer {
     pub dst: String,
     /// The address of the next hop.
     pub gw: String,
-    /// Where it is from.
+    /// The origin of the route.
     pub from: RouteSource,
 }
 
-/// Where a route is from.
+/// The origin of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteSource {
@@ -277,12 +277,12 @@ pub enum RouteSource {
     Endpoint,
 }
 
-/// Why there is no address.
+/// The reason why there is no address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The class, one of those above.
     pub class: String,
-    /// What is wrong, in words for people; programs go by `class`.
+    /// The error in words for people; programs go by `class`.
     pub message: String,
     /// `FILE:LINE:COLUMN` of the annotation that is wrong, if it is one in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]

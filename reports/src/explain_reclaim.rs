@@ -1,4 +1,4 @@
-//! The result of `explain --reclaim`: what reclaim would do with each address of a cluster. The JSON form is `ipam-sim/explain-reclaim/1`.
+//! The result of `explain --reclaim`: the action of reclaim on each address of a cluster. The JSON form is `ipam-sim/explain-reclaim/1`.
 //!
 //! ## Names in it
 //!
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::{self, ExplainReclaimSchema, ReadError};
 
-/// What reclaim would do.
+/// The answer of `explain --reclaim`, for each record and each endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainReclaimReport {
-    /// Mark of the format, always `ipam-sim/explain-reclaim/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/explain-reclaim/1`; reading anything else is an error.
     pub schema: ExplainReclaimSchema,
     /// The form of Spiderpool that was asked about: `hardened` or `upstream`.
     pub profile: String,
@@ -27,42 +27,42 @@ pub struct ExplainReclaimReport {
     pub records: Vec<RecordAnswer>,
     /// Every endpoint, by namespace and name.
     pub endpoints: Vec<EndpointAnswer>,
-    /// What else the reader should know, a sentence each.
+    /// Further remarks for the reader, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// What is wrong with objects that were looked at, a sentence each; also printed on standard error.
+    /// Problems of objects that were looked at, a sentence each; also printed on standard error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What would become of a record.
+/// The action that reclaim would take on a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordAnswer {
     /// The name of the SpiderIPPool that holds the record.
     pub pool: String,
-    /// The address, as it is recorded.
+    /// The address in the record.
     pub ip: String,
     /// `namespace/name` in the record.
     pub pod: String,
     /// The UID in the record.
     pub uid: String,
-    /// What reclaim would do with the record: `keep`, `release`, `track` or `crash`.
+    /// The action of reclaim on the record: `keep`, `release`, `track` or `crash`.
     pub action: String,
-    /// When the right of the pod to the address ends or ended, where that is a matter of time; RFC 3339.
+    /// The end of the pod's entitlement to the address, past or future, where time decides it; RFC 3339.
     pub at: Option<String>,
-    /// The row that decided.
+    /// The row of the decision table that decided.
     #[serde(default)]
     pub row: String,
     /// The row and a sentence.
     pub reason: String,
 }
 
-/// What would become of an endpoint.
+/// The action that reclaim would take on an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointAnswer {
     /// The SpiderEndpoint as `namespace/name`.
     pub endpoint: String,
-    /// What reclaim would do with the endpoint: `keep`, `delete` or `remove-finalizer`.
+    /// The action of reclaim on the endpoint: `keep`, `delete` or `remove-finalizer`.
     pub action: String,
     /// The row that decided; empty where none did.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What a run can find: violated claims with and without an excuse, claims that were seen, problems outside the model.
+//! The findings of a run: violated claims with and without an excuse, claims that were seen, problems outside the model.
 //!
 //! The simulator fills these in per seed; [`ScenarioResult`](crate::ScenarioResult) lists the first and counts all of them.
 
@@ -14,20 +14,20 @@ use crate::{Digest, Seconds, SeedRange, seeds};
 /// A claim that was false in one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
-    /// Name of the claim, as `ipam-sim list claims` has it.
+    /// Name of the claim, as in `ipam-sim list claims`.
     pub claim: String,
     /// `always` or `eventually`: a single run violates no claim of another kind.
     pub kind: Kind,
-    /// When, in model time.
+    /// Time of the violation, in model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
-    /// The number of the event that broke it, in the trace of the run; unset = a time passed in which something should have happened.
+    /// The number of the event that broke it, in the trace of the run; unset = a deadline passed without the event that was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
     /// The documented case that excuses it.
     pub excuse: Option<String>,
-    /// Who holds what since when: one sentence a line.
+    /// Holders and the times since when they hold: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
     /// The faults without which the run passes, if known.
@@ -35,16 +35,16 @@ pub struct Violation {
     pub needs: Option<String>,
 }
 
-/// A violation without an excuse, with what it takes to see it again.
+/// A violation without an excuse, with all that is needed to reproduce it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Failure {
     /// The seed that found it.
     pub seed: u64,
-    /// The name of the violated claim, as `list claims` has it.
+    /// The name of the violated claim, as in `list claims`.
     pub claim: String,
-    /// Whether the claim is to hold `always` or `eventually`.
+    /// The kind of the claim: `always` or `eventually`.
     pub kind: Kind,
-    /// When, in model time.
+    /// The time of the violation, in model time.
     #[serde(rename = "at_s")]
     pub at: Seconds,
     /// The plan file; null when it could not be written.
@@ -53,62 +53,63 @@ pub struct Failure {
     /// The digest of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// Who holds what since when: one sentence a line.
+    /// Holders and the times since when they hold: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
     /// The faults without which the run passes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// What it comes of, as far as that tells it from other failures: [`Needs::cause`](crate::shrink::Needs::cause).
+    /// The cause, as far as it tells this failure from others: [`Needs::cause`](crate::shrink::Needs::cause).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim, and
-    /// only if the plan that is kept of its cause shows it.
+    /// The plan without everything that the failure does not need; only of the first failure of each claim, and only if the plan kept for
+    /// its cause shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<Shrunk>,
 }
 
 impl Failure {
-    /// By seed, then by time; what else differs only breaks ties, so that the first ones are the same in any order of merging.
+    /// Compares by seed, then by time; further fields only break ties, so that the first ones are the same in any order of merging.
     pub(crate) fn by_seed_and_time(&self, other: &Self) -> Ordering {
         (self.seed, self.at).cmp(&(other.seed, other.at)).then_with(|| self.cmp(other))
     }
 }
 
-/// In how many seeds a claim was violated without an excuse.
+/// The number of seeds in which a claim was violated without an excuse.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClaimCount {
-    /// The name of the violated claim, as `list claims` has it.
+    /// The name of the violated claim, as in `list claims`.
     pub claim: String,
-    /// Whether the claim is to hold `always` or `eventually`.
+    /// The kind of the claim: `always` or `eventually`.
     pub kind: Kind,
     /// Number of seeds that violated it without an excuse.
     pub seeds: u64,
-    /// Which ones, the first [`SEEDS_KEPT`] of them: ascending, neighbours joined. Of crash points, which share seeds, none are named.
+    /// These seeds, the first [`SEEDS_KEPT`] of them: ascending, neighbours joined. Of crash points, which share seeds, none are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seed_ranges: Vec<SeedRange>,
-    /// Whether its violation hurts users: an address has two owners, is lost, or is refused to who needs it. Such findings are told first.
+    /// Whether its violation hurts users: an address has two owners, is lost, or is refused to a pod that needs it. Such findings are
+    /// reported first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hurts: bool,
-    /// Its place among the claims of its system that do, the worst first, from 0 on.
+    /// The rank among the claims of its system that hurt users, the worst first, from 0 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
 }
 
 impl ClaimCount {
-    /// One seed, which is not named.
+    /// A count of one seed, which is not named.
     pub fn of(claim: String, kind: Kind) -> Self {
         Self { claim, kind, seeds: 1, seed_ranges: Vec::new(), hurts: false, rank: None }
     }
 }
 
-/// How many of the seeds in which a claim was violated are named. The rest are only counted.
+/// The largest number of seeds that are named for a violated claim. The rest are only counted.
 pub const SEEDS_KEPT: usize = 1_000;
 
-/// In how many seeds a violation was excused.
+/// The number of seeds in which a violation was excused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExcuseCount {
-    /// The name of the documented case, as `excuses` of a scenario has it.
+    /// The name of the documented case, as in `excuses` of a scenario.
     pub excuse: String,
     /// The claim that it excuses.
     pub claim: String,
@@ -121,18 +122,18 @@ pub struct ExcuseCount {
 /// A claim that must hold in at least one seed of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sometimes {
-    /// The name of the claim, as `list claims` has it.
+    /// The name of the claim, as in `list claims`.
     pub claim: String,
-    /// Whether it must be true once, `sometimes`, or a point be passed, `reachable`.
+    /// The kind of the claim: `sometimes` must be true once, `reachable` is a point that must be passed.
     pub kind: Kind,
     /// Number of seeds in which it held.
     pub held_in: u64,
 }
 
-/// A kind of fault that was drawn: how often it did something.
+/// A kind of fault that was drawn, and the number of seeds in which it had an effect.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FaultCount {
-    /// The kind of fault, as `kind` of a plan has it.
+    /// The kind of fault, as in `kind` of a plan.
     pub fault: String,
     /// Number of seeds whose plans have it.
     pub drawn_in: u64,
@@ -140,35 +141,35 @@ pub struct FaultCount {
     pub fired_in: u64,
 }
 
-/// An `always` claim: how often it looked at something that could have been false. An `eventually` claim: how often it had something to
-/// wait for.
+/// The number of seeds in which a claim had something to judge: an `always` claim looked at something that could have been false, an
+/// `eventually` claim had something to wait for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JudgedCount {
-    /// The name of the claim, as `list claims` has it.
+    /// The name of the claim, as in `list claims`.
     pub claim: String,
-    /// Number of seeds in which it did.
+    /// Number of seeds in which it had.
     pub judged_in: u64,
 }
 
-/// What went wrong outside the model, in one seed.
+/// A problem outside the model, in one seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
-    /// The seed whose run it is about; of seeds that were compared as a whole, the first.
+    /// The seed of the run; of seeds that were compared as a whole, the first.
     pub seed: u64,
-    /// Whether a run could not be repeated, or the harness itself failed.
+    /// The kind of problem: a run that could not be repeated, or a failure of the harness itself.
     pub kind: ProblemKind,
-    /// What happened, in a sentence.
+    /// A description in a sentence.
     pub message: String,
     /// The plan file, if one was written.
     #[serde(default)]
     pub plan: Option<String>,
 }
 
-/// What can go wrong outside the model.
+/// The kinds of problems outside the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemKind {
-    /// The same plan gave another digest.
+    /// The same plan gave a different digest.
     Nondeterminism,
     /// A bug of the harness.
     Harness,
@@ -179,7 +180,7 @@ pub(crate) fn tally(into: &mut u64, count: u64) {
     *into = into.saturating_add(count);
 }
 
-/// Entries that are counted per name.
+/// Entries that are counted by name.
 pub(crate) trait Counted: Ord {
     /// Adds the counts of `other` if it has the same name; gives it back otherwise.
     fn absorb(&mut self, other: Self) -> Result<(), Self>
@@ -233,7 +234,7 @@ impl Counted for FaultCount {
     }
 }
 
-/// Adds counts by name; the result is sorted, so that it does not depend on who came first.
+/// Adds counts by name; the result is sorted, so that it does not depend on the order of entries.
 pub(crate) fn join_counts<T: Counted>(into: &mut Vec<T>, entries: impl IntoIterator<Item = T>) {
     for entry in entries {
         let left = into.iter_mut().try_fold(entry, |entry, known| match known.absorb(entry) {

@@ -1,7 +1,7 @@
-//! What happened in one run, as data for other programs: operations, requests, faults and outages as spans, every event, and the verdict of
+//! The history of one run, as data for other programs: operations, requests, faults and outages as spans, every event, and the verdict of
 //! each claim.
 //!
-//! Spans refer to events by their numbers, which are those of the trace. [`perfetto`](crate::perfetto) and [`jepsen`](crate::jepsen) say
+//! Spans refer to events by their numbers, which are those of the trace. [`perfetto`](crate::perfetto) and [`jepsen`](crate::jepsen) write
 //! the same in the formats of other tools.
 
 use schemars::JsonSchema;
@@ -17,17 +17,17 @@ use crate::timeline::{Ending, Mark};
 pub struct History {
     /// The names of the processes, by their numbers.
     pub processes: Vec<String>,
-    /// What actors were asked to do, from beginning to end; by their beginnings.
+    /// The operations that actors were asked to do, from beginning to end; by their beginnings.
     pub operations: Vec<Operation>,
     /// The requests to API servers, by the moment at which they were sent.
     pub requests: Vec<Request>,
-    /// The times in which faults held on, by their beginnings.
+    /// The times in which faults were active, by their beginnings.
     pub faults: Vec<Fault>,
-    /// The times in which processes were down or stood still, by their beginnings.
+    /// The times in which processes were down or paused, by their beginnings.
     pub outages: Vec<Outage>,
     /// Every event, in order.
     pub events: Vec<Event>,
-    /// What became of each claim of the plan.
+    /// The result of each claim of the plan.
     pub claims: Vec<ClaimVerdict>,
 }
 
@@ -36,32 +36,32 @@ pub struct History {
 pub struct Operation {
     /// The process that does it, by number.
     pub process: u32,
-    /// What it is: `allocate`, `release`, `increment`.
+    /// The name of the operation: `allocate`, `release`, `increment`.
     pub f: String,
-    /// What it was asked with.
+    /// The input of the operation.
     pub input: Value,
-    /// When it began, in seconds of model time.
+    /// The beginning, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
     /// The event with which it began.
     pub event: u64,
-    /// When it ended; null = it did not before the run was over.
+    /// The end; null = it did not end before the run was over.
     #[serde(rename = "ended_s")]
     #[schemars(with = "Option<f64>")]
     pub ended: Option<Seconds>,
     /// The event with which it ended.
     pub ended_event: Option<u64>,
-    /// How it ended: for certain, or not.
+    /// The outcome: certain, or not.
     pub outcome: OperationOutcome,
-    /// What it gave: the addresses, the number.
+    /// The output: the addresses, the number.
     pub output: Value,
-    /// Why it gave nothing.
+    /// The reason why there is no output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How an operation ended, in the words of Jepsen.
+/// The outcome of an operation, in the words of Jepsen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationOutcome {
@@ -69,40 +69,40 @@ pub enum OperationOutcome {
     Ok,
     /// It did not take place, and never will.
     Fail,
-    /// Nobody knows whether it took place, or will: its process crashed, an answer was lost, the run ended.
+    /// It is unknown whether it took place, or will: its process crashed, an answer was lost, the run ended.
     Info,
 }
 
 /// A request to an API server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// Who sent it, by number.
+    /// The process that sent it, by number.
     pub client: u32,
-    /// To whom, by number.
+    /// The process that it was sent to, by number.
     pub server: u32,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+    /// The verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
     pub verb: String,
-    /// The plural of the type.
+    /// The resource: the plural of the type.
     pub resource: String,
     /// `NAMESPACE/NAME` or `NAME`; null for lists and watches.
     pub object: Option<String>,
-    /// When it was sent.
+    /// The time at which it was sent.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
     /// The event with which it was sent.
     pub event: u64,
-    /// What it committed: none of a read or a refused write, several of one that was applied twice.
+    /// The commits of the request: none for a read or a refused write, several for one that was applied twice.
     pub commits: Vec<Commit>,
-    /// When its sender learned how it ended; null = never.
+    /// The time at which its sender learned the ending; null = never.
     #[serde(rename = "answered_s")]
     #[schemars(with = "Option<f64>")]
     pub answered: Option<Seconds>,
-    /// The event with which it did.
+    /// The event with which its sender learned it.
     pub answer_event: Option<u64>,
-    /// How it ended; null = nobody learned it.
+    /// The ending; null = its sender never learned it.
     pub ending: Option<Ending>,
-    /// The same in words: `ok`, `409 Conflict`, `timeout`.
+    /// The ending in words: `ok`, `409 Conflict`, `timeout`.
     pub status: Option<String>,
     /// The faults that hit it, by their positions in the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,7 +112,7 @@ pub struct Request {
 /// A write that took a revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Commit {
-    /// When the write was applied, in seconds of model time.
+    /// The time at which the write was applied, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
@@ -122,7 +122,7 @@ pub struct Commit {
     pub revision: u64,
 }
 
-/// A time in which a fault held on.
+/// A time in which a fault was active.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
     /// Its position in the plan.
@@ -131,19 +131,19 @@ pub struct Fault {
     pub kind: String,
     /// The fault in words: kind, targets, time.
     pub about: String,
-    /// When it took hold, in seconds of model time.
+    /// The time at which it took hold, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
     /// The event with which it began.
     pub event: u64,
-    /// When it ended; null = it lasted to the end of the run.
+    /// The end; null = it lasted to the end of the run.
     #[serde(rename = "ended_s")]
     #[schemars(with = "Option<f64>")]
     pub ended: Option<Seconds>,
     /// The event with which it ended.
     pub ended_event: Option<u64>,
-    /// How often it took hold of something meanwhile.
+    /// The number of times that it took hold of something meanwhile.
     pub fired: u64,
 }
 
@@ -154,13 +154,13 @@ pub struct Outage {
     pub process: u32,
     /// Whether it kept its memory: it was paused, not crashed.
     pub paused: bool,
-    /// When the process stopped, in seconds of model time.
+    /// The time at which the process stopped, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
     /// The event with which it began.
     pub event: u64,
-    /// When it ended; null = it lasted to the end of the run.
+    /// The end; null = it lasted to the end of the run.
     #[serde(rename = "ended_s")]
     #[schemars(with = "Option<f64>")]
     pub ended: Option<Seconds>,
@@ -171,37 +171,37 @@ pub struct Outage {
 pub struct Event {
     /// Its number, from 0.
     pub event: u64,
-    /// When it happened, in seconds of model time.
+    /// The time of the event, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
-    /// What kind of event it is.
+    /// The kind of event.
     pub kind: Mark,
     /// The process in which it happened, by number; null for faults.
     pub process: Option<u32>,
-    /// What happened, as `replay --trace` says it.
+    /// The event in words, as `replay --trace` prints it.
     pub what: String,
     /// The request that it is a part of, by its position in `requests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<usize>,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimVerdict {
-    /// Its name, as `list claims` has it.
+    /// Its name, as in `list claims`.
     pub claim: String,
-    /// Whether it is about every step, the end, or the whole sweep.
+    /// The kind of claim: about every step, the end, or the whole sweep.
     pub kind: Kind,
-    /// What became of it.
+    /// The result of the claim.
     pub verdict: ClaimEnding,
-    /// When it was violated first.
+    /// The time of its first violation.
     #[serde(rename = "at_s", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub at: Option<Seconds>,
 }
 
-/// What can become of a claim in one run.
+/// The possible results of a claim in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimEnding {

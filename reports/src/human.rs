@@ -1,8 +1,8 @@
-//! Numbers and durations as a person would say them.
+//! Numbers and durations in a form for people.
 
 use crate::Seconds;
 
-/// With thousands separators: `48,210`.
+/// A number with thousands separators: `48,210`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -25,14 +25,14 @@ pub fn rate(per_second: f64) -> String {
     if per_second >= 9.95 { count(per_second.round() as u64) } else { format!("{per_second:.1}") }
 }
 
-/// A length of time in the unit a person would say: `850 µs`, `12.3 ms`, `41.2 s`, `6 min 40 s`, `2 h 13 min`, `3 d 4 h`.
+/// A duration in the unit that people would use: `850 µs`, `12.3 ms`, `41.2 s`, `6 min 40 s`, `2 h 13 min`, `3 d 4 h`.
 pub fn duration(time: Seconds) -> String {
     const SECOND: u64 = 1_000_000;
     const MINUTE: u64 = 60 * SECOND;
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;
     let micros = time.as_micros();
-    // Rounding first keeps `59.96 s` from being called `60.0 s`.
+    // Rounding first keeps `59.96 s` from being written as `60.0 s`.
     let rounded = |unit: u64| micros.saturating_add(unit / 2) / unit;
     let decimal = |unit: u64, name: &str| {
         let tenths = rounded(unit / 10);

@@ -1,67 +1,67 @@
-//! What `hunt` reached: a search that is guided by what its runs cover.
+//! The result of `hunt`: a search guided by the coverage of its runs.
 
 use serde::{Deserialize, Serialize};
 
 /// A guided search through the plans of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunt {
-    /// The first seed of the search: with it and the number of runs, everything follows but for times.
+    /// The first seed of the search: with the number of runs it determines everything but times.
     pub seed: u64,
-    /// How many runs there were before this search went on; 0 = it began with it.
+    /// The number of runs before this search went on; 0 = it began with it.
     pub runs_before: u64,
-    /// How many plans were drawn from seeds.
+    /// The number of plans drawn from seeds.
     pub drawn: u64,
-    /// How many plans were made of plans that were kept.
+    /// The number of plans made by editing kept plans.
     pub edited: u64,
-    /// How many plans were taken over from other corpora, or from this one as another build had left it.
+    /// The number of plans taken over from other corpora, or from this one as another build had left it.
     pub taken_over: u64,
-    /// How many of the edited plans gave the very run of the plan that they were made of.
+    /// The number of edited plans whose run was identical to that of the plan that they were made of.
     pub unchanged: u64,
-    /// How many plans are kept.
+    /// The number of plans that are kept.
     pub corpus: u64,
     /// The folder of the corpus; unset = it was not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// How many features of each kind were reached.
+    /// The numbers of features reached, by kind.
     pub features: Vec<FeatureCount>,
-    /// How many features were reached after how many runs, those of before included.
+    /// The numbers of features reached after numbers of runs, earlier runs included.
     pub curve: Vec<CurvePoint>,
-    /// What each edit came to.
+    /// The result of each kind of edit.
     pub edits: Vec<EditCount>,
-    /// The coverage points of the system, and the claims and faults of the scenario, that no run reached, each after its kind.
+    /// The coverage points of the system, and the claims and faults of the scenario, that no run reached, each with its kind in front.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
-    /// Each claim that was violated without an excuse, and by which run first, those of before included.
+    /// The claims that were violated without an excuse, with the first run that violated each, earlier runs included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finds: Vec<Find>,
 }
 
-/// How many features of a kind were reached.
+/// The number of features of a kind that were reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureCount {
-    /// What they are about: `point`, `claim`, `writes`, `answer`, `step`.
+    /// The kind of the features: `point`, `claim`, `writes`, `answer`, `step`.
     pub kind: String,
-    /// How many of its features some run had.
+    /// The number of its features that some run had.
     pub reached: u64,
 }
 
-/// How many features were reached after some runs.
+/// The number of features that were reached after some runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// How many runs there were by then.
+    /// The number of runs by then.
     pub runs: u64,
-    /// How many features they had, each counted once.
+    /// The number of features that they had, each counted once.
     pub features: u64,
 }
 
-/// What an edit of plans came to.
+/// The result of a kind of edit of plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EditCount {
-    /// What was changed, in words.
+    /// The kind of change, in words.
     pub edit: String,
-    /// In how many plans, alone or with others.
+    /// The number of plans with this edit, alone or with others.
     pub tried: u64,
-    /// How many of these reached something new.
+    /// The number of these that reached something new.
     pub kept: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct Find {
     pub claim: String,
     /// The first run that violated it, from 0 on.
     pub run: u64,
-    /// What was changed in the plan that its plan was made of; none = a seed drew it.
+    /// The changes to the plan from which its plan was made; empty = it was drawn from a seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! A run as a history of operations in the form of Jepsen, for outside checkers such as Knossos, Elle and Porcupine.
+//! A run as a history of operations in the form of Jepsen, for external checkers such as Knossos, Elle and Porcupine.
 //!
-//! Each operation is an `invoke` and a completion: `ok`, `fail` (it did not take place) or `info` (nobody knows). A process of the history
-//! does one operation at a time, as checkers demand: an actor of the model that does several at once is several processes, and one whose
+//! Each operation is an `invoke` and a completion: `ok`, `fail` (it did not take place) or `info` (unknown). A process of the history does
+//! one operation at a time, as checkers demand: an actor of the model that does several at once is several processes, and one whose
 //! operation ended with `info` goes on under a new number. Faults are operations of the `nemesis`.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub fn edn(history: &History, ended: Seconds) -> String {
     text
 }
 
-/// A moment of the history: when, in which order, and what.
+/// A moment of the history: its time, its place in the order, and its entry.
 type Entry = (Seconds, u64, Value);
 
 fn entries(history: &History, ended: Seconds) -> Vec<Value> {
@@ -52,7 +52,7 @@ fn entries(history: &History, ended: Seconds) -> Vec<Value> {
         entries.push((fault.at, fault.event, entry(format!("begins: {}", fault.about))));
         entries.push((fault.ended.unwrap_or(ended), fault.ended_event.unwrap_or(u64::MAX), entry(format!("ends: {}", fault.about))));
     }
-    // Stable: an operation that begins and ends with one event is invoked first.
+    // Stable sort: an operation that begins and ends with one event is invoked first.
     entries.sort_by_key(|(at, event, _)| (*at, *event));
     let with_place = |(index, (at, _, mut entry)): (u64, Entry)| {
         entry["index"] = json!(index);
@@ -62,7 +62,7 @@ fn entries(history: &History, ended: Seconds) -> Vec<Value> {
     (0..).zip(entries).map(with_place).collect()
 }
 
-/// What came of an operation: with what it was asked for, where both say something.
+/// The output of an operation, together with its input where both have a value.
 fn output(operation: &Operation) -> Value {
     match (&operation.input, &operation.output) {
         (Value::Null, output) => output.clone(),
@@ -71,13 +71,13 @@ fn output(operation: &Operation) -> Value {
     }
 }
 
-/// Until when a process is busy: a moment and its event; `None` = for good.
+/// The end of the time for which a process is busy: a moment and its event; `None` = it stays busy.
 type Until = Option<(Seconds, u64)>;
 
 /// The process of each operation in the history.
 fn processes(history: &History) -> Vec<u64> {
     let mut next = 0;
-    // For each actor its processes, and until when each is busy.
+    // The processes of each actor, and the times until which they are busy.
     let mut known: BTreeMap<u32, Vec<(u64, Until)>> = BTreeMap::new();
     let take = |operation: &Operation| {
         let until = match (operation.outcome, operation.ended, operation.ended_event) {

@@ -1,62 +1,62 @@
-//! What a sweep, a replay, a listing or a check found, as records, and pure functions on them.
+//! Results of sweeps, replays, listings and checks as records, and pure functions on them.
 //!
-//! The simulator fills the records in; everything a person or another program sees of a result is made from
-//! them. Nothing here runs a simulation, reads a clock or touches the disk.
+//! The simulator fills the records in; everything a person or another program sees of a result is made from them. Nothing here runs a
+//! simulation, reads a clock or touches the disk.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
 //! | [`figure`] | curves with their intervals, as SVG and PNG |
-//! | [`finding`] | what a run can find: violations, claims that were seen, problems |
-//! | [`Finding`] | what was violated, by what it comes of |
-//! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
-//! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
-//! | [`listing`] | what `list` and `check` answer |
+//! | [`finding`] | the findings of a run: violations, claims that were seen, problems |
+//! | [`Finding`] | violations grouped by cause |
+//! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, the event at which two runs diverge |
+//! | [`shrink`] | one [`ShrinkReport`] per `shrink`: the smaller plan, and what the failure needs of it |
+//! | [`listing`] | the results of `list` and `check` |
 //! | [`explain`] | one [`ExplainReport`] per `explain`: tier, candidates, reasons, order, address |
-//! | [`explain_reclaim`] | one [`ExplainReclaimReport`] per `explain --reclaim`: what would become of each address |
-//! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
+//! | [`explain_reclaim`] | one [`ExplainReclaimReport`] per `explain --reclaim`: the action of reclaim on each address |
+//! | [`mod@merge`] | shards of one sweep merged into the report that one machine would have given |
 //! | [`history`] | one run as data: operations, requests, faults, events, verdicts |
 //! | [`mod@perfetto`] | the same in the Trace Event Format of Chrome |
-//! | [`jepsen`] | its operations as a history for outside checkers |
-//! | [`provenance`] | where a plan comes from |
+//! | [`jepsen`] | its operations as a history for external checkers |
+//! | [`provenance`] | the origin of a plan |
 //! | [`timeline`] | one run as a picture, and the HTML page that shows it |
-//! | [`gate`] | one [`GateReport`] per `gate`, and what CI systems read of it: JUnit, Markdown, annotations |
-//! | [`shards`] | which parts of a whole a result stands for |
-//! | [`command`] | the command that shows a failure again |
-//! | [`verdict`] | how one scenario ended |
-//! | [`exit`] | the exit codes, and which wins when several apply |
+//! | [`gate`] | one [`GateReport`] per `gate`, and its forms for CI systems: JUnit, Markdown, annotations |
+//! | [`shards`] | the parts of a whole that a result covers |
+//! | [`command`] | the command that reproduces a failure |
+//! | [`verdict`] | the verdict on one scenario |
+//! | [`exit`] | the exit codes, and their precedence when several apply |
 //! | [`page`] | the HTML file of a report |
-//! | [`pool`] | what the instances of a BYOM pool did to each other |
-//! | [`addresses`] | how many addresses a run of Spiderpool held, and for whom |
-//! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
+//! | [`pool`] | the effects of the instances of a BYOM pool on each other |
+//! | [`addresses`] | the addresses that a run of Spiderpool held, by the state of their pods |
+//! | [`reclaim`] | the times of reclaim's releases relative to the ends of sandboxes and of entitlements |
 //! | [`calibrate`] | `report calibrate`: latencies of a real server by load, and the settings that fit them |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
-//! | [`mod@reference`] | citations of the behavioural reference, and where they can be read |
-//! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
+//! | [`mod@reference`] | citations of the behavioural reference, and links to them |
+//! | [`rows`] | tables in CSV: one row for each run, call or reclaimed address |
 //! | [`demand`] | `report capacity` of pods that come and go: the smallest pool, head-room over time |
-//! | [`against`] | what changed since an earlier report of the same kind |
+//! | [`against`] | changes since an earlier report of the same kind |
 //! | [`distribution`] | durations as histograms that can be joined |
-//! | [`spread`] | the same of signed ones |
+//! | [`spread`] | the same for signed durations |
 //! | [`metric`] | numbers of the metrics of a system over seeds |
 //! | [`metrics`] | `report metrics`: their distributions over the seeds of each point |
-//! | [`tables`] | every table that reports write, and what its columns hold |
+//! | [`tables`] | every table that reports write, and the meanings of its columns |
 //! | [`column`] | columns of tables: names, units, meanings and cells |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
 //! | [`statistics`] | estimates from runs, with their intervals |
 //! | [`seconds`] | durations: whole microseconds in memory, seconds in JSON |
-//! | [`seeds`] | ranges of seeds, and how shards cut them |
-//! | [`printable`] | text from outside made fit to be shown |
-//! | [`human`] | numbers and durations as a person would say them |
+//! | [`seeds`] | ranges of seeds, and how shards divide them |
+//! | [`printable`] | external text made safe to show |
+//! | [`human`] | numbers and durations in a form for people |
 //!
-//! JSON written by a later version may hold more fields: readers skip what they do not know, but for those that join results, which would
-//! lose it. Fields added after the first version are optional when read.
+//! JSON written by a later version may hold more fields. Readers skip fields that they do not know, except those that join results, which
+//! would lose them. Fields added after the first version are optional when read.
 //!
 //! # Examples
 //!
-//! Two machines run a part each of a sweep. Their results, read from what they wrote and merged, are those of one machine:
+//! Two machines run a part each of a sweep. Their results, read from their output and merged, are those of one machine:
 //!
 //! ```
 //! use std::ops::Range;

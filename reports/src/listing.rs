@@ -1,4 +1,4 @@
-//! What `list` and `check` answer. The JSON forms are `ipam-sim/list/1` and `ipam-sim/check/1`.
+//! Results of `list` and `check`. The JSON forms are `ipam-sim/list/1` and `ipam-sim/check/1`.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,58 +6,58 @@ use crate::exit;
 use crate::finding::Kind;
 use crate::schema::{CheckSchema, ListSchema};
 
-/// What there is. A part that was not asked for is `None`.
+/// The result of `list`. A part that was not asked for is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListReport {
-    /// Mark of the format, always `ipam-sim/list/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/list/1`; reading anything else is an error.
     pub schema: ListSchema,
-    /// Scenarios of the files that were looked through; a file with variants has several.
+    /// The scenarios of the files that were searched; a file with variants has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenarios: Option<Vec<ScenarioEntry>>,
-    /// Claims that a scenario can check.
+    /// The claims that a scenario can check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Vec<ClaimEntry>>,
-    /// The excuses that claims have: listed with the claims.
+    /// The excuses of the claims, listed with these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excuses: Option<Vec<ExcuseEntry>>,
-    /// Faults that a scenario can draw.
+    /// The faults that a scenario can draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<Vec<FaultEntry>>,
-    /// Deviations that can be switched on, to see that the claims find them.
+    /// The deviations that can be switched on, to see that the claims find them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<DeviationEntry>>,
 }
 
-/// A scenario that a file, or one of its variants, stands for.
+/// A scenario of a file, or of one of its variants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioEntry {
-    /// Its name, under which results tell of it.
+    /// The name of the scenario, as results use it.
     pub name: String,
-    /// The path of its file, which begins with the path that was looked through.
+    /// The path of its file, which begins with the path that was searched.
     pub file: String,
-    /// How many seeds it runs by default.
+    /// The number of seeds that it runs by default.
     pub seeds: u64,
-    /// The claim that it must violate, if it is a negative one.
+    /// The claim that it must violate, if it is negative.
     pub expect: Option<String>,
-    /// Why it exists, in a sentence.
+    /// The purpose of the scenario, in a sentence.
     pub why: String,
 }
 
 /// A claim that scenarios can check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimEntry {
-    /// Its name, as `expect` of a scenario and results have it.
+    /// The name of the claim, as in `expect` of a scenario and in results.
     pub name: String,
-    /// The suite that it belongs to; `SUITE/*` in `check.always` stands for all of it.
+    /// The suite to which the claim belongs; `SUITE/*` in `check.always` names all claims of the suite.
     #[serde(default)]
     pub suite: String,
-    /// Whether it is to hold always, eventually, or in some run.
+    /// The kind of the claim: it is to hold always, eventually, or in some run.
     pub kind: Kind,
-    /// What it says, in a sentence.
+    /// The property that it checks, in a sentence.
     pub about: String,
-    /// The property of the reference that it stands for.
+    /// The property of the reference to which the claim corresponds.
     pub reference: Option<String>,
-    /// Where that can be read.
+    /// The link to that property.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_url: Option<String>,
 }
@@ -65,19 +65,19 @@ pub struct ClaimEntry {
 /// One excuse: a documented hazard in which a claim may be violated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcuseEntry {
-    /// Its name, as `excuses` of a scenario writes it.
+    /// The name of the excuse, as in `excuses` of a scenario.
     pub name: String,
     /// The system whose claims have it.
     pub system: String,
     /// The hazard that it permits.
     pub about: String,
-    /// The condition that begins the interval in which it excuses, a sentence.
+    /// The condition that begins the excused interval, a sentence.
     pub begins: String,
-    /// The condition that ends that interval, a sentence.
+    /// The condition that ends the excused interval, a sentence.
     pub ends: String,
-    /// Where the reference names the hazard.
+    /// The place of the reference that names the hazard.
     pub reference: Option<String>,
-    /// Where that can be read.
+    /// The link to that place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_url: Option<String>,
 }
@@ -85,16 +85,16 @@ pub struct ExcuseEntry {
 /// A kind of fault, or a pattern of several that only swarms have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultEntry {
-    /// As in `kind` of a fault; of a pattern, what swarms call it.
+    /// The name, as in `kind` of a fault; of a pattern, as in swarms.
     pub name: String,
-    /// What it does, in a sentence.
+    /// The effect of the fault, in a sentence.
     #[serde(default)]
     pub about: String,
-    /// What a scenario can set of it; nothing for a pattern.
+    /// The parameters that a scenario can set; none for a pattern.
     pub parameters: Vec<Parameter>,
-    /// The real event that it stands for.
+    /// The real event that it models.
     pub event: String,
-    /// Where the reference tells of it.
+    /// The link to the place of the reference that describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_url: Option<String>,
 }
@@ -104,36 +104,36 @@ pub struct FaultEntry {
 pub struct Parameter {
     /// The key that sets it in the table of the fault.
     pub name: String,
-    /// The range it is drawn from by default.
+    /// The range from which it is drawn by default.
     pub default: String,
 }
 
-/// A mutation: something that the system under test can be made to do wrong.
+/// A mutation: a way in which the system under test can be made to misbehave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviationEntry {
-    /// Its name, as `--mutation` and `deviations` of a scenario have it.
+    /// The name of the mutation, as in `--mutation` and in `deviations` of a scenario.
     pub name: String,
-    /// What it makes the system do differently, in a sentence.
+    /// The change in the behaviour of the system, in a sentence.
     pub about: String,
-    /// How it is found: `claim`, `crash`, `figure`, `control` or `test`.
+    /// The means by which it is found: `claim`, `crash`, `figure`, `control` or `test`.
     #[serde(default)]
     pub how: String,
-    /// Where it is described.
+    /// The link to its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_url: Option<String>,
 }
 
-/// What `check` found, file by file.
+/// The result of `check`, file by file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// Mark of the format, always `ipam-sim/check/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/check/1`; reading anything else is an error.
     pub schema: CheckSchema,
     /// Every file that was checked.
     pub files: Vec<CheckedFile>,
 }
 
 impl CheckReport {
-    /// [`exit::USAGE`] if any file has an error, or if there was no file.
+    /// The exit code: [`exit::USAGE`] if any file has an error, or if there was no file.
     pub fn exit_code(&self) -> u8 {
         let wrong = self.findings().any(|(_, finding)| finding.severity == Severity::Error);
         if wrong || self.files.is_empty() { exit::USAGE } else { exit::HELD }
@@ -148,26 +148,26 @@ impl CheckReport {
 /// A checked file, or a path at which there is nothing to check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedFile {
-    /// Its path, which begins with the one that was given; `-` is standard input.
+    /// The path of the file, which begins with the one that was given; `-` is standard input.
     pub file: String,
-    /// What it is: `scenario`, `plan`, `manifest`; `nothing` where there is nothing to check.
+    /// The kind of the file: `scenario`, `plan`, `manifest`; `nothing` where there is nothing to check.
     pub kind: String,
-    /// What is wrong with it, by position.
+    /// The findings in the file, by position.
     pub findings: Vec<Finding>,
 }
 
-/// One thing that is wrong with a file.
+/// An error or a warning about a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Whether it makes the check fail, or is only odd.
+    /// The severity: an error makes the check fail, a warning does not.
     pub severity: Severity,
     /// Line, from 1; `None` when the file as a whole is meant.
     pub line: Option<u64>,
     /// Column, from 1, in characters; `None` when the file as a whole is meant.
     pub column: Option<u64>,
-    /// What was found, as a fragment of a sentence.
+    /// The finding, as a fragment of a sentence.
     pub found: String,
-    /// What would be right.
+    /// A hint at the correct form.
     pub hint: Option<String>,
     /// The rule of admission that is broken, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,13 +185,13 @@ pub struct BrokenRule {
     pub fault: String,
 }
 
-/// How wrong something is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file cannot be used.
     Error,
-    /// The file can be used, but probably does not say what was meant.
+    /// The file can be used, but probably does not say what its author meant.
     Warning,
 }
 

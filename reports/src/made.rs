@@ -1,21 +1,22 @@
-//! How a report was made.
+//! The record of how a report was made.
 
 use serde::{Deserialize, Serialize};
 
-/// How a report was made.
+/// The record of how a report was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// The question that is answered.
+    /// The question that the report answers.
     pub question: String,
-    /// The command line that asks for the same, beginning with `ipam-sim`.
+    /// The command line that makes the same report, beginning with `ipam-sim`.
     pub command: String,
-    /// The build that simulated.
+    /// The build of the program that simulated.
     pub build: String,
-    /// Identifies everything but the seeds that went into the runs.
+    /// A hash of everything but the seeds that went into the runs.
     pub config: String,
-    /// The file that was drawn again; unset = it was simulated.
+    /// The file from which the report was drawn again; unset = it was simulated.
     pub from: Option<String>,
-    /// What the answer rests on, as it ends a sentence: how pods come, and the size of the servers; empty = that is said elsewhere.
+    /// The assumptions of the answer, as the end of a sentence: the arrival of pods, and the size of the servers; empty = they are stated
+    /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub assumed: String,
 }

@@ -1,7 +1,7 @@
-//! What `selftest` answers: the kill matrix. The JSON form is `ipam-sim/selftest/1`; [`MatrixReport::csv`] is the table.
+//! The result of `selftest`: the kill matrix. The JSON form is `ipam-sim/selftest/1`; [`MatrixReport::csv`] is the table.
 //!
-//! A *deviation* is something that the system under test is made to do wrong. The matrix says how many seeds it takes until a claim
-//! notices, and whether claims keep quiet about changes that are none of their business (the control group).
+//! A *deviation* is a way in which the system under test is made to misbehave. The matrix has the number of seeds until a claim notices
+//! each one, and whether claims do not report harmless changes (the control group).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,93 +9,93 @@ use crate::schema::MatrixSchema;
 use crate::shrink::Size;
 use crate::{Seconds, exit};
 
-/// A deviation that a claim or a crash must find is found if its median is at most this many seeds.
+/// The largest median number of seeds at which a deviation that a claim or a crash must find counts as found.
 pub const FOUND_WITHIN: u64 = 2_000;
-/// Two thirds of them must be found within this many.
+/// The number of seeds within which two thirds of them must be found.
 pub const MOSTLY_WITHIN: u64 = 200;
-/// Of a matrix of scenarios that must hold: the share of deviations that they find, in percent, is at least this.
+/// The least share of deviations that scenarios which must hold are to find, in percent, in a matrix of these.
 pub const MUST_HOLD_SCORE: usize = 90;
-/// Of a matrix of scenarios that must hold: half of the deviations are found within this many runs.
+/// The number of runs within which half of the deviations must be found, in a matrix of scenarios that must hold.
 pub const MUST_HOLD_MEDIAN: u64 = 100;
 
-/// The kill matrix: how soon each deviation is noticed, and whether the control group is left alone.
+/// The kill matrix: the number of seeds until each deviation is noticed, and the claims that report the control group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixReport {
-    /// Mark of the format, always `ipam-sim/selftest/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/selftest/1`; reading anything else is an error.
     pub schema: MatrixSchema,
-    /// Which build of the program ran.
+    /// The build of the program that ran.
     pub build: String,
     /// The most seeds of a range.
     pub seeds: u64,
-    /// How many disjoint ranges of seeds were tried in each trial.
+    /// The number of disjoint ranges of seeds in each trial.
     pub ranges: u64,
-    /// Whether each deviation was tried in all scenarios of its system that must hold, in turn, and not in those that are about it. A range
-    /// is so many runs of all of them together then, and a trial names the scenario that found it first.
+    /// Whether each deviation was tried in turn in all scenarios of its system that must hold, and not in those written for it. A range
+    /// then counts the runs of all of them together, and a trial names the scenario that found the deviation first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub must_hold: bool,
     /// The deviations, in the order of the catalogue.
     pub deviations: Vec<MatrixRow>,
-    /// The control group: what must not be reported.
+    /// The control group: changes that must not be reported.
     pub control: Vec<ControlRow>,
-    /// How many seeds ran.
+    /// The number of seeds that ran.
     pub seeds_run: u64,
-    /// Real time of the whole selftest, smaller plans included.
+    /// The real time of the whole selftest, shrinking included.
     #[serde(rename = "wall_s")]
     pub wall: Seconds,
-    /// Whether the budget or the user cut it short: what did not run is not judged.
+    /// Whether the budget or the user cut it short: trials that did not run are not judged.
     pub cut_short: bool,
     /// Whether the user stopped it.
     pub interrupted: bool,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with.
+    /// The exit code of the process.
     pub exit_code: u8,
 }
 
-/// One deviation, and how the scenarios that try it fared.
+/// One deviation, with the results of the scenarios that try it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixRow {
-    /// Its name, as `list mutations` has it.
+    /// The name of the deviation, as in `list mutations`.
     pub deviation: String,
-    /// Whether upstream behaves like this.
+    /// Whether upstream behaves so.
     pub upstream: bool,
-    /// How it is found: `claim`, `crash`, `figure`, `control` or `test`.
+    /// The means by which it is found: `claim`, `crash`, `figure`, `control` or `test`.
     pub how: String,
     /// The scenarios in which it was tried.
     pub trials: Vec<Trial>,
-    /// A failure of the best trial, made small; unset = none was found or nobody asked.
+    /// A failure of the best trial, shrunk; unset = none was found, or shrinking was not asked for.
     pub smallest: Option<Smallest>,
 }
 
-/// A deviation in a scenario.
+/// A deviation tried in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// The scenario; of [`MatrixReport::must_hold`] the one that found it first, or how many did not.
+    /// The scenario; of [`MatrixReport::must_hold`] the one that found it first, or the number of those that did not.
     pub scenario: String,
     /// Whether a swarm of faults was added to it.
     pub swarm: bool,
     /// The most seeds of each range.
     pub seeds: u64,
-    /// For each range that was tried to its end or to a find: which of its seeds found it, counted from 1; null = none.
+    /// The seed of each range that found it, counted from 1, for ranges that ran to their end or to a find; null = none.
     pub found: Vec<Option<u64>>,
     /// The claim that was violated first, in the first range that found it.
     pub claim: Option<String>,
 }
 
-/// A failure made small.
+/// A failure whose plan was shrunk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Smallest {
     /// The name of the claim that the smaller plan violates.
     pub claim: String,
-    /// The scenario as [`Trial::label`] has it.
+    /// The scenario, in the form of [`Trial::label`].
     pub scenario: String,
-    /// The seed that the plan was drawn from.
+    /// The seed from which the plan was drawn.
     pub seed: u64,
-    /// How large the smaller plan is.
+    /// The size of the smaller plan.
     #[serde(flatten)]
     pub size: Size,
-    /// What it needs, in words.
+    /// The needs of the failure, in words.
     pub needs: String,
 }
 
@@ -104,23 +104,23 @@ pub struct Smallest {
 pub struct ControlRow {
     /// The name of the scenario, which holds the change.
     pub scenario: String,
-    /// How many seeds ran.
+    /// The number of seeds that ran.
     pub seeds: u64,
-    /// The claims that were violated all the same, with their first seeds.
+    /// The claims that were violated, with their first seeds.
     pub violated: Vec<(String, u64)>,
 }
 
 impl Trial {
-    /// The median of the ranges, with those that found nothing above all others; unset = half of them or more found nothing.
+    /// The median of the ranges, where those without a find count as larger than all others; unset = half of them or more have no find.
     pub fn median(&self) -> Option<u64> {
         let mut found: Vec<u64> = self.found.iter().map(|found| found.unwrap_or(u64::MAX)).collect();
         found.sort_unstable();
-        // The lower of the two in the middle would flatter.
+        // The lower of the two in the middle would be too optimistic.
         let middle = *found.get(found.len() / 2)?;
         (middle != u64::MAX).then_some(middle)
     }
 
-    /// How many ranges found it.
+    /// The number of ranges that found it.
     pub fn found_in(&self) -> u64 {
         self.found.iter().flatten().count() as u64
     }
@@ -132,7 +132,7 @@ impl MatrixRow {
         matches!(self.how.as_str(), "claim" | "crash")
     }
 
-    /// The trial that finds it soonest, if any does.
+    /// The trial with the smallest median, if any found it.
     pub fn best(&self) -> Option<&Trial> {
         self.trials.iter().filter(|trial| trial.median().is_some()).min_by_key(|trial| trial.median())
     }
@@ -148,12 +148,12 @@ impl MatrixRow {
 }
 
 impl MatrixReport {
-    /// The deviations that must be found and are not.
+    /// The deviations that must be found and were not.
     pub fn missed(&self) -> impl Iterator<Item = &MatrixRow> {
         self.must().filter(|row| !row.is_found_within(FOUND_WITHIN))
     }
 
-    /// Of the deviations that must be found: how many there are, and how many of them are found soon.
+    /// The number of deviations that must be found, and the number of those that are found soon.
     pub fn soon(&self) -> (usize, usize) {
         (self.must().count(), self.must().filter(|row| row.is_found_within(MOSTLY_WITHIN)).count())
     }
@@ -162,7 +162,7 @@ impl MatrixReport {
         self.deviations.iter().filter(|row| row.must_be_found() && row.was_tried())
     }
 
-    /// The median of the runs until a deviation is found, over all that must be; unset = half of them are not found.
+    /// The median number of runs until a deviation is found, over all that must be; unset = half of them are not found.
     pub fn median(&self) -> Option<u64> {
         let within = |row: &MatrixRow| row.best().and_then(Trial::median).unwrap_or(u64::MAX);
         let mut all: Vec<u64> = self.must().map(within).collect();
@@ -170,7 +170,7 @@ impl MatrixReport {
         all.get(all.len() / 2).copied().filter(|median| *median != u64::MAX)
     }
 
-    /// Whether what was tried is not found often or soon enough.
+    /// Whether deviations that were tried are not found often or soon enough.
     fn is_too_weak(&self) -> bool {
         let (must, soon) = self.soon();
         let missed = self.missed().count();
@@ -190,18 +190,18 @@ impl MatrixReport {
         exit::worst(codes.into_iter().filter(|(is, _)| *is).map(|(_, code)| code))
     }
 
-    /// The matrix as CSV: a row a trial, then a row for each control. The columns:
+    /// Writes the matrix as CSV: a row for each trial, then a row for each control. The columns:
     ///
     /// | column | meaning |
     /// |---|---|
     /// | `schema` | always `ipam-sim/selftest/1` |
-    /// | `deviation`, `upstream`, `how` | what deviates, whether upstream does so, how it is found; a control has its scenario and `must-hold` |
-    /// | `scenario`, `swarm` | where it was tried, and whether a swarm of faults was added |
+    /// | `deviation`, `upstream`, `how` | the deviation, whether upstream has it, how it is found (`must-hold` for a control) |
+    /// | `scenario`, `swarm` | the scenario of the trial or control, and whether a swarm of faults was added |
     /// | `seeds` | the most seeds of a range |
-    /// | `ranges`, `found_in` | how many ranges were tried, and how many of them found it |
+    /// | `ranges`, `found_in` | the number of ranges tried, and the number of those that found it |
     /// | `median`, `worst` | seeds until the first find; empty = not found in half of the ranges or more, in some range |
-    /// | `claim` | what was violated first |
-    /// | `faults`, `operations`, `actors`, `simulated_s`, `needs` | the smaller plan; only in the row of the trial that it is from |
+    /// | `claim` | the claim that was violated first |
+    /// | `faults`, `operations`, `actors`, `simulated_s`, `needs` | the smaller plan; only in the row of its trial |
     pub fn csv(&self) -> Vec<u8> {
         let mut csv = Vec::new();
         let mut line = |cells: &[String]| {

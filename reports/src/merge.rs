@@ -11,10 +11,10 @@ use crate::shards::{Shards, ShardsError};
 use crate::shrink::cause_class;
 use crate::{SeedRange, exit, seeds};
 
-/// Why results do not fit together. Numbers are positions in the merged list, from 0.
+/// The reason why results do not fit together. Numbers are positions in the merged list, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeError {
-    /// There is nothing to merge.
+    /// There are no results to merge.
     Nothing,
     /// One result holds the same scenario twice.
     Twice {
@@ -27,9 +27,9 @@ pub enum MergeError {
     Missing {
         /// Name of the scenario that is missing, with its file in parentheses.
         scenario: String,
-        /// A result that has it.
+        /// A result that contains it.
         present: usize,
-        /// A result that has not.
+        /// A result that lacks it.
         absent: usize,
     },
     /// Two results come from different builds of the program, whose digests cannot be compared.
@@ -44,23 +44,23 @@ pub enum MergeError {
         /// The two results, each with its configuration.
         results: [(usize, String); 2],
     },
-    /// A result is that of a hunt, which is no part of anything.
+    /// A result is that of a hunt, which cannot be merged.
     Hunt {
-        /// Which scenario was searched.
+        /// The name of the scenario that was searched.
         scenario: String,
-        /// Which result it is.
+        /// The position of the result.
         result: usize,
     },
-    /// Two results disagree about which violation a negative scenario must find.
+    /// Two results disagree about the claim that a negative scenario must violate.
     Expect {
         /// Name of the scenario, with its file in parentheses.
         scenario: String,
         /// The two results, each with its expectation.
         results: [(usize, String); 2],
     },
-    /// Two results are parts of differently cut wholes.
+    /// Two results are parts of wholes that were cut differently.
     Cut {
-        /// The two results, each with the number of shards that it says there are.
+        /// The two results, each with its total number of shards.
         results: [(usize, u32); 2],
     },
     /// Two results are the same shard.
@@ -81,7 +81,7 @@ pub enum MergeError {
     Overlap {
         /// Name of the scenario that both ran, with its file in parentheses.
         scenario: String,
-        /// The seeds they share.
+        /// The seeds that they share.
         seeds: SeedRange,
         /// The two results, the earlier one first.
         results: [usize; 2],
@@ -89,7 +89,7 @@ pub enum MergeError {
 }
 
 impl MergeError {
-    /// The sentence for a person, with results called by `name` (usually their file).
+    /// The error in a sentence, with results called by `name` (usually their file).
     pub fn explain(&self, name: impl Fn(usize) -> String) -> String {
         let differ = |what: &str, results: &[(usize, String); 2]| {
             let [(a, left), (b, right)] = results;
@@ -140,13 +140,13 @@ impl From<ShardsError> for MergeError {
     }
 }
 
-/// Joins shards: results of the same scenarios on different seeds. The order of the results does not matter, and merged results can
-/// be merged again.
+/// Joins shards: results of the same scenarios on different seeds. The order of the results does not matter, and merged results can be
+/// merged again.
 ///
 /// Scenarios keep their order if all results agree on it, else they are sorted by name.
 ///
-/// Where shards are missing, what only the whole can tell stays open, and the report exits with [`exit::VACUOUS`] at least: it proves
-/// nothing about what did not run.
+/// Where shards are missing, verdicts that need the whole stay open, and the report exits with [`exit::VACUOUS`] at least: it proves
+/// nothing about the missing shards.
 pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     let Some(first) = results.first() else { return Err(MergeError::Nothing) };
     let keys = |report: &RunReport| report.scenarios.iter().map(key).collect::<Vec<_>>();
@@ -184,7 +184,7 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     Ok(report)
 }
 
-/// Joins gates: shards of one gate into what the gate would have said on one machine. See [`merge()`].
+/// Joins gates: shards of one gate into the result that the gate would have had on one machine. See [`merge()`].
 ///
 /// # Errors
 /// They do not fit together.
@@ -198,7 +198,7 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
     let expected = results.iter().find_map(|result| result.expected.clone());
     let mut whole = GateReport { build, shards, expected, ..GateReport::default() };
     let results_total = results.len();
-    // By part and number, which is the order on one machine; the rest of the key only tells apart what must not be joined.
+    // By part and number, which is the order on one machine; the rest of the key only keeps apart cases that must not be joined.
     let mut by_case: BTreeMap<_, Vec<(usize, GateCase)>> = BTreeMap::new();
     for (index, result) in results.into_iter().enumerate() {
         whole.interrupted |= result.interrupted;
@@ -231,12 +231,12 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
     Ok(whole)
 }
 
-/// How the shards that were interrupted ended: where some had one signal and some another, by Ctrl-C.
+/// The exit code of the shards that were interrupted: where their signals differ, that of Ctrl-C.
 fn interruption(exit_codes: impl Iterator<Item = u8>) -> Option<u8> {
     exit_codes.filter(|&code| exit::is_interruption(code)).min()
 }
 
-/// The exit code of a merged result: shards that are missing prove nothing, and which signal ended a shard only its own exit code says.
+/// The exit code of a merged result: missing shards prove nothing, and only a shard's own exit code says which signal ended it.
 fn of_what_there_is(judged: u8, ended: Option<u8>, shards: Option<&Shards>) -> u8 {
     let code = exit::worst([judged].into_iter().chain(shards.map(|_| exit::VACUOUS)));
     ended.filter(|_| exit::is_interruption(code)).unwrap_or(code)
@@ -257,7 +257,7 @@ fn title(scenario: &ScenarioResult) -> String {
     format!("{} ({})", scenario.name, scenario.file)
 }
 
-/// Whether each of `results_total` results says something about a scenario.
+/// Checks that each of `results_total` results contains a scenario.
 fn everybody_has(parts: &[(usize, ScenarioResult)], results_total: usize) -> Result<(), MergeError> {
     match (0..results_total).find(|index| parts.iter().all(|(part, _)| part != index)) {
         Some(absent) => Err(MergeError::Missing { scenario: title(&parts[0].1), present: parts[0].0, absent }),
@@ -265,7 +265,7 @@ fn everybody_has(parts: &[(usize, ScenarioResult)], results_total: usize) -> Res
     }
 }
 
-/// Joins what results say about one scenario; `shards`: those that are there, if some are missing.
+/// Joins the results of one scenario; `shards`: those that are present, if some are missing.
 fn join_parts(parts: Vec<(usize, ScenarioResult)>, shards: Option<&Shards>) -> Result<ScenarioResult, MergeError> {
     let scenario = || title(&parts[0].1);
     if let Some((result, _)) = parts.iter().find(|(_, part)| part.hunt.is_some()) {
@@ -301,8 +301,8 @@ fn join_parts(parts: Vec<(usize, ScenarioResult)>, shards: Option<&Shards>) -> R
     Ok(joined)
 }
 
-/// Each shard explains the first failure of each cause that it sees. One machine would have explained the first of all, and named the cause
-/// of the others after it; of what must fail only the first of all is looked into.
+/// Each shard explains the first failure of each cause that it sees. One machine would have explained only the first of all, and named the
+/// cause of the others after it; of a scenario that must fail, only the first failure is explained.
 fn tell_causes_once(failures: &mut [Failure], must_fail: bool) {
     let mut causes: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for failure in failures {
@@ -317,7 +317,7 @@ fn tell_causes_once(failures: &mut [Failure], must_fail: bool) {
     }
 }
 
-/// The one value that everybody who states one agrees on; else the first two who do not.
+/// The value on which all that are set agree; else the first two that differ.
 fn agreed<'a, T: Clone + PartialEq + 'a>(values: impl Iterator<Item = Option<&'a T>>) -> Result<Option<T>, [(usize, T); 2]> {
     let mut known: Option<(usize, &T)> = None;
     for (index, value) in values.enumerate() {
@@ -340,7 +340,7 @@ mod tests {
 
     const CLAIMS: [(&str, Kind); 3] = [("a", Kind::Always), ("b", Kind::Eventually), ("c", Kind::Always)];
 
-    /// One run with anything that a run can report.
+    /// One run with everything that a run can report.
     #[derive(Clone, Debug)]
     struct Run {
         seed: u64,
@@ -458,7 +458,7 @@ mod tests {
 
         #[test]
         fn lists_stay_short(runs in runs()) {
-            // Of each claim behind them there is one more.
+            // The list may have one more failure for each claim that came after the limit.
             prop_assert!(report(runs.iter()).scenarios[0].failures.len() < LISTED_MAX + CLAIMS.len());
         }
     }

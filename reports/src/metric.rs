@@ -1,27 +1,27 @@
-//! Numbers that the metrics of a system give for each run, summed up over the seeds of a scenario.
+//! Metrics of a system, a number for each run, summed up over the seeds of a scenario.
 
 use serde::{Deserialize, Serialize};
 
 /// Sums are kept in millionths, as whole numbers: then they do not depend on the order in which seeds are added and shards are merged.
 const PARTS: f64 = 1e6;
 
-/// A named number over the seeds of a scenario.
+/// A metric over the seeds of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricSummary {
-    /// What the system calls it.
+    /// The name of the metric, as the system has it.
     pub name: String,
-    /// Number of seeds that gave one.
+    /// Number of seeds that gave a value.
     pub seeds: u64,
-    /// The smallest number of any seed.
+    /// The smallest value of any seed.
     pub min: f64,
-    /// The largest number of any seed.
+    /// The largest value of any seed.
     pub max: f64,
     /// The sum, in millionths.
     pub sum_millionths: i64,
 }
 
 impl MetricSummary {
-    /// The number of one seed; `None` if it is no number (infinite, or the result of a division by zero).
+    /// The value of one seed; `None` if it is not finite (infinite, or the result of a division by zero).
     pub fn of_seed(name: &str, value: f64) -> Option<Self> {
         let sum_millionths = (value * PARTS).round() as i64;
         value.is_finite().then(|| Self { name: name.to_owned(), seeds: 1, min: value, max: value, sum_millionths })

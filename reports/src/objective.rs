@@ -1,4 +1,4 @@
-//! What must not be exceeded.
+//! Objectives: figures of bursts and their upper limits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,34 +7,34 @@ use crate::conflicts::Metric;
 use crate::human;
 use crate::statistics::Estimate;
 
-/// A figure and what it must stay below.
+/// A figure and its upper limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
     /// The figure of bursts that is bounded.
     pub metric: Metric,
-    /// In the unit of the figure: a share of 1, seconds, or a number.
+    /// The limit, in the unit of the figure: a share of 1, seconds, or a number.
     pub below: f64,
 }
 
-/// What an interval says about an objective.
+/// The decision on an objective that an interval permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The whole interval is below.
+    /// The whole interval is below the limit.
     Met,
-    /// None of it is.
+    /// The whole interval is at or above the limit.
     Missed,
     /// More bursts are needed.
     Open,
 }
 
 impl Objective {
-    /// What the figure is called in an objective: its column without the unit.
+    /// The name of the figure in an objective: its column without the unit.
     pub fn name(&self) -> &'static str {
         let name = self.metric.name();
         name.strip_suffix("_s").unwrap_or(name)
     }
 
-    /// What this interval says. A time that nobody was there to take is missed: no call was told an address.
+    /// Judges the objective by this interval. A missing time counts as missed: no call was granted an address.
     pub fn judge(&self, found: Option<Estimate>) -> Decision {
         match found {
             None => Decision::Missed,
@@ -70,7 +70,7 @@ impl FromStr for Objective {
             format!("there is no metric `{name}`; there are {}", all.join(", "))
         })?;
         let (number, unit) = value.split_at(value.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(value.len()));
-        // `exhausted<1` may mean 1 % or everything, and nobody who guesses wrong is told.
+        // `exhausted<1` may mean 1 % or everything, and a user who guesses wrong gets no error.
         if unit.is_empty() && number.parse::<f64>().is_ok() && (metric.is_share() || metric.is_time()) {
             let right = if metric.is_time() { format!("{name}<{number}s or {name}<{number}ms") } else { format!("{name}<{number}%") };
             return Err(format!("`{value}` has no unit; write {right}"));

@@ -1,8 +1,8 @@
 //! A run in the Trace Event Format of Chrome, which <https://ui.perfetto.dev> and `chrome://tracing` open.
 //!
-//! Each process of the model is a process of the trace; faults and violations have one of their own. Operations, requests, outages and
-//! faults are asynchronous spans (`b`, `e`), because a process has several at once; commits, crashes and what actors say are instants, and
-//! violations are instants across the whole picture. Time stamps are microseconds of model time. What had no end ends with the run.
+//! Each process of the model is a process of the trace; faults and violations have a process for themselves. Operations, requests, outages
+//! and faults are asynchronous spans (`b`, `e`), because a process has several at once; commits, crashes and notes of actors are instants,
+//! and violations are instants across the whole picture. Time stamps are microseconds of model time. Spans without an end end with the run.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::{Provenance, Seconds};
 /// The process of the trace that holds faults and violations.
 const WORLD: u32 = 0;
 
-/// The file's text: one JSON object. `title`: the name of the run.
+/// The JSON text of the file, one object. `title`: the name of the run.
 pub fn perfetto(title: &str, history: &History, violations: &[Violation], ended: Seconds, provenance: Option<&Provenance>) -> String {
     let mut trace = Trace { end: ended, next: 0, events: Vec::new() };
     for fault in &history.faults {
@@ -60,7 +60,7 @@ pub fn perfetto(title: &str, history: &History, violations: &[Violation], ended:
         let args = json!({"kind": violation.kind, "excuse": violation.excuse, "detail": violation.detail});
         trace.instant(WORLD, "violation", &violation.claim, violation.at, "g", args);
     }
-    // Stable: a span without length begins before it ends.
+    // Stable sort: a span without length begins before it ends.
     trace.events.sort_by_key(|(at, _)| *at);
     let names = [(WORLD, "faults and violations")].into_iter().chain((1..).zip(history.processes.iter().map(String::as_str)));
     let metadata = names.flat_map(|(pid, name)| {
@@ -75,7 +75,7 @@ pub fn perfetto(title: &str, history: &History, violations: &[Violation], ended:
     file.to_string() + "\n"
 }
 
-/// The process of the trace for one of the model.
+/// The process of the trace for a process of the model.
 fn pid(process: u32) -> u32 {
     process + 1
 }

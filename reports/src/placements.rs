@@ -1,58 +1,59 @@
-//! What `run --exhaustive` covered: every placement of a few disturbances at the requests of a plan.
+//! The coverage of `run --exhaustive`: every placement of a few disturbances at the requests of a plan.
 
 use serde::{Deserialize, Serialize};
 
 use crate::finding::tally;
 
-/// The placements of up to so many disturbances in the plans of some seeds.
+/// The placements of up to a number of disturbances in the plans of some seeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placements {
-    /// How many disturbances a placement has at most.
+    /// The largest number of disturbances in a placement.
     pub disturbances: u32,
-    /// Whether every placement was tried. Else time was up, or somebody stopped it.
+    /// Whether every placement was tried. Otherwise time was up, or the user stopped it.
     pub complete: bool,
-    /// Which parts of the placements these are; empty = all. A part has its share of the first disturbances, and all that comes after them.
+    /// The numbers of the parts of the placements; empty = all. A part has its share of the first disturbances, and all placements that
+    /// extend these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u32>,
-    /// The placements of no, of one, of two disturbances and so on, as far as it came.
+    /// The placements of no, of one, of two disturbances and so on, as far as the search came.
     pub levels: Vec<Level>,
-    /// The same by what the last disturbance does; by name.
+    /// The placements by the effect of their last disturbance; by name.
     pub effects: Vec<EffectCount>,
 }
 
 /// The placements of one number of disturbances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
-    /// How many disturbances each has.
+    /// The number of disturbances in each placement.
     pub disturbances: u32,
-    /// How many placements there are.
+    /// The number of these placements.
     pub placements: u64,
-    /// How many were tried.
+    /// The number of placements that were tried.
     pub tried: u64,
-    /// How many of these gave a run that another one had given before; what comes after them was not tried once more.
+    /// The number of these whose run an earlier one had given; placements that extend them were not tried again.
     pub equivalent: u64,
-    /// How many of these violated a claim without an excuse; nothing was placed after them.
+    /// The number of these that violated a claim without an excuse; they were not extended.
     pub violated: u64,
 }
 
 /// The placements that end with one effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EffectCount {
-    /// What befalls the request, as a plan writes it.
+    /// The effect on the request, as a plan writes it.
     pub effect: String,
-    /// How many were tried.
+    /// The number of placements that were tried.
     pub tried: u64,
-    /// How many of these violated a claim without an excuse.
+    /// The number of these that violated a claim without an excuse.
     pub violated: u64,
 }
 
 impl Placements {
-    /// How many were tried, whatever the number of their disturbances.
+    /// The number of placements that were tried, with any number of disturbances.
     pub fn tried(&self) -> u64 {
         self.levels.iter().map(|level| level.tried).fold(0, u64::saturating_add)
     }
 
-    /// How many of these gave a run that another one had given before.
+    /// The number of these whose run an earlier one had given.
     pub fn equivalent(&self) -> u64 {
         self.levels.iter().map(|level| level.equivalent).fold(0, u64::saturating_add)
     }
@@ -68,12 +69,12 @@ impl Placements {
         self.effects[at].violated += u64::from(violated);
     }
 
-    /// Whether `other` is of another part of the same placements.
+    /// Whether `other` holds another part of the same placements.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         !self.parts.is_empty() && !other.parts.is_empty() && self.parts.iter().all(|part| !other.parts.contains(part))
     }
 
-    /// Adds what another shard tried to what this one did, where either tried anything.
+    /// Adds the placements of another shard to those of this one, where either has any.
     pub fn join_parts(one: &mut Option<Self>, other: Option<Self>) {
         match (one, other) {
             (Some(one), Some(other)) => one.join(other),
@@ -82,7 +83,7 @@ impl Placements {
         }
     }
 
-    /// Adds what another shard tried; complete only if both are.
+    /// Adds the placements of another shard; the sum is complete only if both are.
     pub fn join(&mut self, other: Self) {
         self.disturbances = self.disturbances.max(other.disturbances);
         self.complete &= other.complete;

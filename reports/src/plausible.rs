@@ -1,6 +1,6 @@
-//! Whether what a result says can be: files of shards come from other machines, and somebody may have edited one.
+//! Plausibility checks of results: files of shards come from other machines, and somebody may have edited one.
 //!
-//! Sums of what cannot be would look like any others.
+//! Sums that include impossible values would look like any others.
 
 use crate::exit;
 use crate::gate::GateReport;
@@ -8,14 +8,14 @@ use crate::run::{Api, RunReport, ScenarioResult};
 use crate::schema::{GateSchema, ReadError, RunSchema, read_known};
 use crate::shards::Shards;
 
-/// More than any sweep counts; the sum of two thousand such results is still a number.
+/// A count above that of any sweep; the sum of two thousand such results still fits into a `u64`.
 const COUNT_MAX: u64 = 1 << 53;
 
 impl RunReport {
     /// Reads the JSON form of a result that is to be joined with others.
     ///
     /// # Errors
-    /// It is none, has a key that this version does not know and would lose, or says what cannot be.
+    /// It is no such result, has a key that this version does not know and would lose, or contradicts itself.
     pub fn from_shard(text: &str) -> Result<Self, ReadError> {
         let report: Self = read_known(text, RunSchema::NAME)?;
         contradiction_of_shards(report.shards.as_ref()).map_or(Ok(()), refuse)?;
@@ -28,7 +28,7 @@ impl GateReport {
     /// Reads the JSON form of a result that is to be joined with others; see [`RunReport::from_shard`].
     ///
     /// # Errors
-    /// Those of [`RunReport::from_shard`].
+    /// The errors of [`RunReport::from_shard`].
     pub fn from_shard(text: &str) -> Result<Self, ReadError> {
         let report: Self = read_known(text, GateSchema::NAME)?;
         contradiction_of_shards(report.shards.as_ref()).map_or(Ok(()), refuse)?;
@@ -44,7 +44,7 @@ fn refuse<T>(contradiction: String) -> Result<T, ReadError> {
     Err(ReadError { line: 0, column: 0, reason: contradiction })
 }
 
-/// What of an exit code nothing else in the result explains: one that a shard has, and those that shards which were merged before may have.
+/// The contradiction in an exit code, if nothing else in the result explains it; shards, merged or not, may have further codes.
 fn unexplained(code: u8, judged: u8, interrupted: bool, shards: Option<&Shards>) -> Option<String> {
     let explained = code == judged
         || code == exit::unwritten(judged)
@@ -57,7 +57,7 @@ fn of_scenario(scenario: &ScenarioResult) -> Option<String> {
     scenario.contradiction().map(|contradiction| format!("{} ({}) contradicts itself: {contradiction}", scenario.name, scenario.file))
 }
 
-/// What cannot be of the mark of a shard.
+/// The contradiction in the mark of a shard, if any.
 fn contradiction_of_shards(shards: Option<&Shards>) -> Option<String> {
     let Shards { total, present } = shards?;
     let known = |index: &u32| (1..=*total).contains(index);
@@ -69,14 +69,14 @@ fn contradiction_of_shards(shards: Option<&Shards>) -> Option<String> {
 }
 
 impl ScenarioResult {
-    /// The first thing that cannot be, in words.
+    /// The first contradiction in the result, in words.
     pub fn contradiction(&self) -> Option<String> {
         let ranges = &self.seed_ranges;
         if ranges.iter().any(|range| range.first > range.last) || ranges.windows(2).any(|pair| pair[1].first <= pair[0].last) {
             return Some("its `seed_ranges` do not ascend".to_owned());
         }
         let in_ranges: u128 = ranges.iter().map(|range| range.count()).sum();
-        // With `--every-crash-point` and `--exhaustive`, and of a hunt, seeds are runs, many for each seed of a plan.
+        // With `--every-crash-point` and `--exhaustive`, and in a hunt, seeds are runs, many for each seed of a plan.
         let are_seeds = self.crash_points.is_none() && self.placements.is_none() && self.hunt.is_none();
         if are_seeds && in_ranges != u128::from(self.seeds) {
             return Some(format!("`seeds` is {}, but `seed_ranges` hold {in_ranges}", self.seeds));
@@ -157,7 +157,7 @@ mod tests {
         scenario
     }
 
-    /// What is said of a result of which one value is another.
+    /// The error for a result in which one value is replaced.
     fn refused(path: &str, value: Value) -> String {
         let mut report = serde_json::to_value(RunReport::new(vec![scenario()], false)).unwrap();
         let (parent, key) = path.rsplit_once('/').unwrap();

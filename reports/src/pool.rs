@@ -1,4 +1,4 @@
-//! What the instances of a BYOM pool did to each other: sums over runs, and one record a call (B §7, §8).
+//! Effects of the instances of a BYOM pool on each other: sums over runs, and one record for each call (B §7, §8).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ macro_rules! counts {
         }
 
         impl $name {
-            /// The sum, count by count; none overflows.
+            /// The sum, count by count; saturating.
             #[must_use]
             pub fn plus(self, other: $name) -> $name {
                 $name { $($field: self.$field.saturating_add(other.$field),)* }
@@ -25,31 +25,31 @@ macro_rules! counts {
 }
 
 counts! {
-    /// How often each thing happened. A *call* is a request of an adaptor for an address.
+    /// Counts of events at a pool. A *call* is a request of an adaptor for an address.
     PoolCounts {
         /// Calls that began, answered or not.
         calls,
-        /// Calls that were told an address.
+        /// Calls that were granted an address.
         allocated,
-        /// Calls that were told that there is none for them. Neither = the adaptor crashed, or the run ended.
+        /// Calls that were refused an address. A call in neither count = the adaptor crashed, or the run ended.
         refused,
         /// Reads of the document by calls.
         reads,
         /// Attempts of calls to write it.
         attempts,
-        /// Those that met a conflict.
+        /// Attempts that met a conflict.
         conflicts,
-        /// Those that wanted to create the document and came second.
+        /// Attempts to create the document that came second.
         create_races,
         /// VMs that were tried by calls.
         probes,
         /// Calls that gave up after all attempts that their retry policy grants.
         exhausted,
-        /// Calls on whose behalf somebody had asked before: for the same pod, or under the same allocation ID.
+        /// Calls that repeat an earlier one: for the same pod, or under the same allocation ID.
         repeated,
-        /// The conflicts that they met.
+        /// The conflicts that repeated calls met.
         repeated_conflicts,
-        /// Those of them that gave up after all attempts.
+        /// Repeated calls that gave up after all attempts.
         repeated_exhausted,
         /// Releases that ended, done or given up.
         releases,
@@ -57,88 +57,88 @@ counts! {
         other_conflicts,
         /// Releases that gave up after all attempts.
         other_exhausted,
-        /// Recoveries that ended, done or given up. Those that a call or a release waited for are part of what that took.
+        /// Recoveries that ended, done or given up. The time of those that a call or a release waited for is part of the time of that.
         recoveries,
         /// Attempts of recoveries to write the document that met a conflict.
         recovery_conflicts,
         /// Recoveries that gave up after all attempts.
         recovery_exhausted,
-        /// Calls that were told an address, and whose record was then lost without their release.
+        /// Calls that were granted an address whose record was then lost without their release.
         lost,
-        /// Those that still had none at the end.
+        /// Calls of these that still had no record at the end.
         lost_at_end,
-        /// Addresses that had two live holders at a time.
+        /// Addresses that had two live holders at the same time.
         shared_addresses,
-        /// Calls that were told such an address.
+        /// Calls that were granted such an address.
         sharing,
         /// Commits of a document whose version is not higher than that of the document before.
         stuck_versions,
-        /// Records at the end whose sandbox holds nothing any more, or never did.
+        /// Records at the end whose sandbox no longer holds anything, or never did.
         leaked,
-        /// VMs that were booted while they served a live sandbox on whose behalf nobody had asked.
+        /// VMs that were booted while they served a live sandbox for which the boot was not requested.
         foreign_reboots,
     }
 }
 
-/// What the requests of a run met at API servers that work on only so many of them at a time.
+/// The queueing of the requests of a run at API servers that work on only a limited number of them at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerQueue {
-    /// Requests and openings of watches that were worked on.
+    /// The number of requests and openings of watches that were worked on.
     pub requests: u64,
-    /// How long those that were worked on had waited for it, all together.
+    /// The total time for which these had waited.
     pub waited: Seconds,
 }
 
-/// What one run did with its pool.
+/// The events of one run at its pool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolRun {
-    /// How often each thing happened.
+    /// The counts of events.
     pub counts: PoolCounts,
-    /// How long each call took that was told an address.
+    /// The time of each call that was granted an address.
     pub took: Vec<Seconds>,
-    /// How long all operations together waited for the mutex of their process.
+    /// The total time for which operations waited for the mutex of their process.
     pub mutex_wait: Seconds,
-    /// When the first call began, since the beginning of the run.
+    /// The time at which the first call began, since the beginning of the run.
     pub began: Seconds,
-    /// From the first call to the last answer.
+    /// The time from the first call to the last answer.
     pub makespan: Seconds,
-    /// The calls, by time, if they were wanted.
+    /// The calls, by time, if they were asked for.
     pub calls: Vec<PoolCall>,
-    /// What all requests met at the servers between the first call and the last answer; unset = servers work on everything at once, or
-    /// nobody asked.
+    /// The queueing of all requests at the servers between the first call and the last answer; unset = servers work on everything at once,
+    /// or it was not asked for.
     pub queue: Option<ServerQueue>,
-    /// Whether a fault that took hold of something held between the first call and the last answer.
+    /// Whether a fault that took hold of something was active between the first call and the last answer.
     pub met_fault: bool,
 }
 
-/// A call for an address, and what came of it.
+/// A call for an address, and its outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolCall {
     /// The name of the adaptor's process.
     pub process: String,
-    /// The allocation ID that it asked under (B A1).
+    /// The allocation ID of the call (B A1).
     pub id: String,
-    /// When it began, since the beginning of the run.
+    /// The time at which it began, since the beginning of the run.
     pub started: Seconds,
-    /// How long it took, by the clock of the process; unset = it never ended.
+    /// The time that it took, by the clock of the process; unset = it never ended.
     pub took: Option<Seconds>,
-    /// `allocated`, or why not.
+    /// The outcome: `allocated`, or the reason why not.
     pub outcome: String,
-    /// What it was told.
+    /// The address that it was granted.
     pub address: Option<String>,
-    /// Reads of the document.
+    /// The number of reads of the document.
     pub reads: u32,
-    /// Attempts to write it.
+    /// The number of attempts to write it.
     pub attempts: u32,
-    /// Those that met a conflict.
+    /// The number of attempts that met a conflict.
     pub conflicts: u32,
-    /// Those that wanted to create the document and came second.
+    /// The number of attempts to create the document that came second.
     pub create_races: u32,
-    /// VMs that were tried.
+    /// The number of VMs that were tried.
     pub probes: u32,
     /// Whether it gave up after all attempts.
     pub exhausted: bool,
-    /// How long it waited for the mutex of its process.
+    /// The time that it waited for the mutex of its process.
     pub mutex_wait: Seconds,
     /// Whether its record was lost without its release.
     pub lost: bool,
@@ -146,11 +146,11 @@ pub struct PoolCall {
     pub shared: bool,
 }
 
-/// What the runs of a scenario did with their pools.
+/// The events of the runs of a scenario at their pools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolFigures {
-    /// How many runs are summed up here.
+    /// The number of runs summed up here.
     pub runs: u64,
     /// Runs in which a call gave up after all attempts.
     pub runs_exhausted: u64,
@@ -158,15 +158,15 @@ pub struct PoolFigures {
     pub runs_lost: u64,
     /// Runs in which an address had two live holders.
     pub runs_shared: u64,
-    /// How often each thing happened.
+    /// The counts of events.
     #[serde(flatten)]
     pub counts: PoolCounts,
-    /// How long all operations together waited for the mutex of their process.
+    /// The total time for which operations waited for the mutex of their process.
     #[serde(rename = "mutex_wait_s")]
     pub mutex_wait: Seconds,
-    /// How long calls took that were told an address.
+    /// The times of calls that were granted an address.
     pub allocate: Distribution,
-    /// From the first call of a run to its last answer.
+    /// The times from the first call of a run to its last answer.
     pub makespan: Distribution,
 }
 
@@ -199,7 +199,7 @@ impl PoolFigures {
         self.makespan.join(&other.makespan);
     }
 
-    /// `count` for each call; 0 without calls.
+    /// The ratio of `count` to the number of calls; 0 without calls.
     pub fn per_call(&self, count: u64) -> f64 {
         if self.counts.calls == 0 { 0.0 } else { count as f64 / self.counts.calls as f64 }
     }

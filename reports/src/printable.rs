@@ -1,16 +1,16 @@
-//! Text from outside made fit to be shown: names, values and messages that scenarios, manifests, traces or other results brought along.
+//! External text made safe to show: names, values and messages from scenarios, manifests, traces or other results.
 //!
 //! A terminal obeys escape sequences, a CI runner obeys lines that begin with `::`, a spreadsheet obeys cells that begin with `=`. So every
-//! writer shows what is not printable as `\u{1b}`, a line break within a name included. [`record`] does that to a whole record, before it
-//! is written in whatever form; [`console`] is the last look at what goes to a terminal. JSON keeps the text as it is, and says it in ASCII
-//! where a terminal could stumble: [`json`].
+//! writer shows unprintable characters as `\u{1b}`, including a line break within a name. [`record`] does that to a whole record, before it
+//! is written in any form; [`console`] is the last check of output for a terminal. JSON keeps the text unchanged, and escapes characters
+//! that could harm a terminal: [`json`].
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Whether a character changes how others are shown instead of being shown: controls, line separators, and what turns the direction of
+/// Whether a character is not shown itself but changes how others are: control characters, line separators, and marks of the direction of
 /// text.
 fn is_unprintable(c: char) -> bool {
     c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -28,27 +28,27 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A text on one line, with everything in it to be seen.
+/// A text on one line, with unprintable characters escaped.
 pub fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// A text of several lines, whose breaks stay.
+/// A text of several lines, with unprintable characters escaped except line breaks.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n')
 }
 
-/// A record whose strings are all on one line, with everything in them to be seen. What is fit as it is costs a look.
+/// A record whose strings are all on one line, with unprintable characters escaped. A record without any is returned unchanged.
 pub fn record<T: Serialize + DeserializeOwned + Clone>(record: &T) -> Cow<'_, T> {
     seen(record, false)
 }
 
-/// As [`record`], but strings keep their line breaks: for a page, on which a break in a name does no harm.
+/// Does as [`record`] does, but keeps line breaks in strings: for a page, where a break in a name does no harm.
 pub fn paragraphs<T: Serialize + DeserializeOwned + Clone>(record: &T) -> Cow<'_, T> {
     seen(record, true)
 }
 
-/// A record is known by its JSON: there all strings are found, whatever the type.
+/// The record is converted to JSON and back, which reaches all strings, whatever its type.
 fn seen<T: Serialize + DeserializeOwned + Clone>(record: &T, breaks: bool) -> Cow<'_, T> {
     let json = serde_json::to_string(record).unwrap_or_else(|error| unreachable!("a record is strings and numbers: {error}"));
     match fit(&json, breaks) {
@@ -60,7 +60,7 @@ fn seen<T: Serialize + DeserializeOwned + Clone>(record: &T, breaks: bool) -> Co
     }
 }
 
-/// JSON in whose strings everything is to be seen; nothing if that is so already.
+/// JSON with unprintable characters in its strings escaped; `None` if there are none.
 fn fit(json: &str, breaks: bool) -> Option<String> {
     let is_escape = |escape: &str| match escape.as_bytes()[0] {
         b'n' => !breaks,
@@ -74,7 +74,7 @@ fn fit(json: &str, breaks: bool) -> Option<String> {
     }
     let mut fit = String::with_capacity(json.len() + 64);
     let mut rest = json.chars();
-    // A backslash and what names the character, within a string of JSON.
+    // A backslash and the code of the character, within a string of JSON.
     let show = |fit: &mut String, code: u32| fit.push_str(&format!("\\\\u{{{code:x}}}"));
     while let Some(c) = rest.next() {
         if c != '\\' {
@@ -93,7 +93,7 @@ fn fit(json: &str, breaks: bool) -> Option<String> {
             'r' => show(&mut fit, 0x0d),
             'b' => show(&mut fit, 0x08),
             'f' => show(&mut fit, 0x0c),
-            // The writer says only controls in this way.
+            // The writer uses this form for control characters only.
             'u' => {
                 let digits: String = rest.by_ref().take(4).collect();
                 show(&mut fit, u32::from_str_radix(&digits, 16).unwrap_or_default());
@@ -104,7 +104,7 @@ fn fit(json: &str, breaks: bool) -> Option<String> {
     Some(fit)
 }
 
-/// The text of JSON with every unprintable character of its strings as an escape. It says the same.
+/// The text of JSON with every unprintable character of its strings escaped. Its meaning does not change.
 pub fn json(text: &str) -> Cow<'_, str> {
     let hides = |c: char| is_unprintable(c) && c != '\n';
     if !text.contains(hides) {
@@ -117,14 +117,14 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(json)
 }
 
-/// A cell of a table. Spreadsheets take a text that begins with one of `=+-@` for a formula: it gets an apostrophe, by which they
-/// know a text. Numbers stay.
+/// A cell of a table. Spreadsheets read a text that begins with one of `=+-@` as a formula: it gets an apostrophe, which marks it as text.
+/// Numbers stay unchanged.
 pub fn cell(cell: &str) -> Cow<'_, str> {
     let shown = text(cell);
     if is_formula(&shown) { Cow::Owned(format!("'{shown}")) } else { shown }
 }
 
-/// What [`cell`] was made of, as far as it was only taken for a formula.
+/// Undoes the apostrophe of [`cell`] in front of a text that looks like a formula.
 pub fn uncell(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|text| is_formula(text)).unwrap_or(cell)
 }
@@ -133,8 +133,8 @@ fn is_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err()
 }
 
-/// What a terminal gets: besides line breaks nothing unprintable but, where there is `color`, the codes for it; and no line that a runner
-/// of GitHub Actions would take for a command (`::error …::`).
+/// Output for a terminal: nothing unprintable except line breaks and, with `color`, colour codes; and no line that a runner of GitHub
+/// Actions would obey as a command (`::error …::`).
 pub fn console(text: &str, color: bool) -> Cow<'_, str> {
     let hides = |c: char| is_unprintable(c) && c != '\n';
     if !text.contains(hides) && !text.lines().any(is_command) {
@@ -165,13 +165,13 @@ pub fn console(text: &str, color: bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a runner of GitHub Actions obeys a line: it does so whatever space is before it. No address looks like that.
+/// Whether a runner of GitHub Actions obeys a line, with any white space before it. No IP address looks like that.
 fn is_command(line: &str) -> bool {
     let command = line.trim_start().strip_prefix("::").filter(|command| command.starts_with(|c: char| c.is_ascii_alphabetic()));
     command.is_some_and(|command| command.contains("::"))
 }
 
-/// The length of the code for a colour with which a text begins.
+/// The length of the colour code with which a text begins.
 fn color_code(text: &str) -> Option<usize> {
     let code = text.strip_prefix("\u{1b}[")?;
     let end = code.find(|c: char| !c.is_ascii_digit() && c != ';')?;

@@ -1,21 +1,20 @@
-//! Where a plan comes from, and what was on in the run that it records: enough to see the run again, and to know what it says.
+//! The origin of a plan, and the behaviour that was on in its run: enough to reproduce the run, and to interpret it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a plan comes from.
+/// The origin of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// The version of the program.
     pub version: String,
-    /// The build of it: digests are comparable within one build.
+    /// The build of the program: digests are comparable within one build.
     pub build: String,
-    /// The command that runs the plan again. Its path is that of the folder in which the program ran.
+    /// The command that runs the plan again. Its path is relative to the folder in which the program ran.
     pub replay: String,
     /// The behaviour that was asked for: `hardened` or `upstream`.
     pub profile: String,
-    /// The mutations that were on besides those of the profile, in the run that found the failure. A plan that was made smaller may have
-    /// fewer.
+    /// The mutations that were on in addition to those of the profile, in the run that found the failure. A shrunk plan may have fewer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mutations: Vec<String>,
     /// The mutations of the profile that were off in that run.
@@ -24,19 +23,19 @@ pub struct Provenance {
     /// The faults of the plan in words, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// The plan that it was made smaller from.
+    /// The plan from which it was shrunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk_from: Option<String>,
 }
 
 impl Provenance {
-    /// Profile and mutations in half a sentence: `profile upstream without a; mutations: all of upstream, b`.
+    /// The profile and mutations as a phrase: `profile upstream without a; mutations: all of upstream, b`.
     pub fn behaviour(&self) -> String {
         let without = if self.without.is_empty() { String::new() } else { format!(" without {}", self.without.join(", ")) };
         format!("profile {}{without}; mutations: {}", self.profile, self.all_mutations())
     }
 
-    /// The mutations that were on, those of a profile by its name.
+    /// The mutations that were on; those of a profile by the profile's name.
     pub fn all_mutations(&self) -> String {
         let of_profile = (self.profile == UPSTREAM).then(|| "all of upstream".to_owned());
         let all: Vec<String> = of_profile.into_iter().chain(self.mutations.iter().cloned()).collect();

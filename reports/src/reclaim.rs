@@ -1,5 +1,5 @@
-//! How near reclaim came to taking an address from somebody who still used it, and how long it left one unused: sums over runs, and
-//! one record a reclaimed address (G §10).
+//! Safety and delay of reclaim: the margin between the last use of an address and its removal, and the time for which it was left unused.
+//! Sums over runs, and one record for each reclaimed address (G §10).
 //!
 //! ```text
 //!        the sandbox is silent            the record goes
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Seconds;
 use crate::spread::{Margin, Spread};
 
-/// On which way an address was reclaimed.
+/// The way in which an address was reclaimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReclaimPath {
@@ -25,15 +25,15 @@ pub enum ReclaimPath {
     Trace,
     /// A scan found the record.
     Scan,
-    /// A scan found an endpoint that no record leads to, or that was marked before.
+    /// A scan found an endpoint to which no record leads, or that was marked before.
     Sweep,
 }
 
 impl ReclaimPath {
-    /// All ways, in the order in which tables have them.
+    /// All ways, in the order of tables.
     pub const ALL: [ReclaimPath; 3] = [ReclaimPath::Trace, ReclaimPath::Scan, ReclaimPath::Sweep];
 
-    /// As tables have it.
+    /// The name of the way in tables.
     pub fn name(self) -> &'static str {
         match self {
             ReclaimPath::Trace => "trace",
@@ -43,7 +43,7 @@ impl ReclaimPath {
     }
 }
 
-/// What ended a pod's right to its addresses.
+/// The event that ended a pod's entitlement to its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RightEnd {
@@ -51,16 +51,16 @@ pub enum RightEnd {
     Gone,
     /// It had ended, and its object said so.
     Ended,
-    /// Its grace was over, and the additional delay.
+    /// Its grace period and the additional delay were over.
     GraceOver,
 }
 
 /// One address that was reclaimed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reclaimed {
-    /// When its record went, since the beginning of the run.
+    /// The time at which its record was removed, since the beginning of the run.
     pub at: Seconds,
-    /// How reclaim came upon the record.
+    /// The way in which reclaim found the record.
     pub path: ReclaimPath,
     /// The row of the decision table: `S-6`.
     pub row: Cow<'static, str>,
@@ -68,40 +68,40 @@ pub struct Reclaimed {
     pub pool: Arc<str>,
     /// The address, without the length of its prefix.
     pub address: IpAddr,
-    /// Under which name it was recorded: `NAMESPACE/NAME`, of the pod or of its VM.
+    /// The name under which it was recorded: `NAMESPACE/NAME`, of the pod or of its VM.
     pub pod: Arc<str>,
-    /// How much later than the end of the last sandbox of the recorded pod that answered on the address. One that still answered at the
-    /// end of the run is taken to end there. Unset = none ever answered.
+    /// The time from the end of the last sandbox of the recorded pod that answered on the address to the removal. A sandbox that still
+    /// answered at the end of the run counts as ending there. Unset = none ever answered.
     pub margin: Option<Margin>,
     /// Whether such a sandbox still answered: the margin is negative then.
     pub answered: bool,
-    /// How much later than the end of the pod's right to it: its object was gone, it had ended, or its grace was over. Negative = that
-    /// was still to come. Unset = the run did not see the pod, or it lived on.
+    /// The time from the end of the pod's entitlement (its object was gone, it had ended, or its grace was over) to the removal. Negative =
+    /// the entitlement ended later. Unset = the run did not see the pod, or it lived on.
     pub delay: Option<Margin>,
-    /// What ended that right. Unset as `delay` is.
+    /// The event that ended the entitlement. Unset as `delay` is.
     pub end: Option<RightEnd>,
-    /// How long after that end the bounds of G §10.2 let the record be there, while everything is healthy. Unset as `delay` is.
+    /// The time after that end within which the bounds of G §10.2 permit the record, while everything is healthy. Unset as `delay` is.
     pub bound: Option<Seconds>,
 }
 
-/// What one run reclaimed, by time.
+/// The addresses that one run reclaimed, by time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReclaimRun {
-    /// Each address whose record went.
+    /// Each address whose record was removed.
     pub records: Vec<Reclaimed>,
-    /// What it cost to find them.
+    /// The effort of finding them.
     pub effort: Effort,
 }
 
-/// What the replicas of the controller did to find what is to be reclaimed.
+/// The effort of the controller's replicas to find addresses to reclaim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Effort {
-    /// Scans of all records that were begun.
+    /// The number of scans of all records that were begun.
     pub scans: u64,
-    /// Of these, by replicas that did not lead.
+    /// The number of these by replicas that were not the leader.
     pub standby_scans: u64,
-    /// Reads of StatefulSets, VMs and their instances, to ask whether they keep an address.
+    /// The number of reads of StatefulSets, VMs and their instances, to ask whether they keep an address.
     pub owner_reads: u64,
 }
 
@@ -114,7 +114,7 @@ impl Effort {
 }
 
 impl ReclaimRun {
-    /// How many addresses were answered on when their records went.
+    /// The number of addresses on which a sandbox still answered when their records were removed.
     pub fn negative(&self) -> u64 {
         self.records.iter().filter(|record| record.answered).count() as u64
     }
@@ -130,17 +130,17 @@ impl ReclaimRun {
     }
 }
 
-/// What was reclaimed on one way.
+/// The addresses that were reclaimed in one way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathFigures {
-    /// How many addresses went on this way.
+    /// The number of addresses that were reclaimed in this way.
     pub records: u64,
-    /// Of these, how many were answered on when their records went.
+    /// The number of these on which a sandbox still answered when their records were removed.
     pub negative: u64,
-    /// [`Reclaimed::margin`] of those that have one.
+    /// The [`Reclaimed::margin`] of those that have one.
     pub margin: Spread,
-    /// [`Reclaimed::delay`] of those that have one.
+    /// The [`Reclaimed::delay`] of those that have one.
     pub delay: Spread,
 }
 
@@ -160,26 +160,26 @@ impl PathFigures {
     }
 }
 
-/// What the runs of a scenario reclaimed.
+/// The addresses that the runs of a scenario reclaimed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReclaimFigures {
-    /// How many runs are summed up here.
+    /// The number of runs summed up here.
     pub runs: u64,
-    /// Runs in which somebody answered on an address when its record went.
+    /// The number of runs in which a sandbox still answered on an address when its record was removed.
     pub runs_negative: u64,
-    /// Of pods that were traced until their deadline.
+    /// Figures of pods that were traced until their deadline.
     pub trace: PathFigures,
-    /// Of records that scans found.
+    /// Figures of records that scans found.
     pub scan: PathFigures,
-    /// With endpoints that scans found.
+    /// Figures of addresses reclaimed with endpoints that scans found.
     pub sweep: PathFigures,
-    /// What it cost to find them.
+    /// The effort of finding them.
     pub effort: Effort,
 }
 
 impl ReclaimFigures {
-    /// Adds what a run reclaimed, each address to its way.
+    /// Adds the addresses that a run reclaimed, each to its way.
     pub fn add(&mut self, run: &ReclaimRun) {
         self.runs += 1;
         self.runs_negative += u64::from(run.negative() > 0);
@@ -217,7 +217,8 @@ impl ReclaimFigures {
 pub(crate) mod tests {
     use super::*;
 
-    /// A run of three addresses, one on each way, whose numbers follow from `number`. The one that a scan found was answered on.
+    /// A run of three addresses, one for each way, whose numbers follow from `number`. A sandbox still answered on the one that a scan
+    /// found.
     pub(crate) fn run(number: u64) -> ReclaimRun {
         let number = number as i64;
         let record = |path, row, margin: Option<i64>, delay: Option<i64>| Reclaimed {

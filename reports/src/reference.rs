@@ -1,9 +1,9 @@
-//! Citations of the behavioural reference, and where they can be read.
+//! Citations of the behavioural reference, and links to the cited places.
 //!
 //! Messages, lists and reports cite the reference by a letter and a place: `A §5.4`, `K070`, `G GL10`, `B C1 to C3`. [`places`] finds the
-//! citations in a text, [`url`] is where one can be read, [`legend`] tells it for a whole text and [`html`] makes links of them. What the
-//! letters and numbers mean is told in `docs/reference/README.md`; that every citation of the repository has its place there is a test of
-//! the repository.
+//! citations in a text, [`url`] links to one, [`legend`] lists the links of a whole text, and [`html`] turns them into links. The meanings
+//! of the letters and numbers are in `docs/reference/README.md`; a test of the repository checks that each of its citations has its place
+//! there.
 //!
 //! ```
 //! use ipam_reports::reference;
@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::ops::Range;
 
-/// Where the files of the repository can be read.
+/// The URL of the repository's files.
 const REPOSITORY: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
-/// As many places are told one by one.
+/// The number of places up to which they are listed one by one.
 const FEW: usize = 3;
 
 /// A document of the reference.
@@ -53,7 +53,7 @@ impl Document {
         }
     }
 
-    /// Its file, from the root of the repository.
+    /// The path of its file, from the root of the repository.
     pub const fn file(self) -> &'static str {
         match self {
             Self::Allocation => "docs/reference/allocation.md",
@@ -72,7 +72,7 @@ impl Document {
 /// A place of the reference that a text cites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where in the text the citation stands, in bytes. Of several places that share a letter, the first has it.
+    /// The position of the citation in the text, in bytes. Of several places that share a letter, the first includes it.
     pub span: Range<usize>,
     /// The document that is cited.
     pub document: Document,
@@ -81,12 +81,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// File and anchor, from the root of the repository.
+    /// The file and anchor, from the root of the repository.
     pub fn path(&self) -> String {
         format!("{}#{}", self.document.file(), self.anchor)
     }
 
-    /// Where it can be read in a browser.
+    /// The URL of the place, for a browser.
     pub fn url(&self) -> String {
         format!("{REPOSITORY}{}", self.path())
     }
@@ -98,22 +98,22 @@ impl fmt::Display for Place {
     }
 }
 
-/// Where the first place that a text cites can be read; none if it cites none.
+/// The URL of the first place that a text cites; `None` if it cites none.
 pub fn url(text: &str) -> Option<String> {
     places(text).first().map(Place::url)
 }
 
-/// Where a deviation is described.
+/// The place that describes a deviation.
 pub fn deviation(name: &str) -> Place {
     Place { span: 0..0, document: Document::Deviations, anchor: name.to_owned() }
 }
 
-/// "see" and where a citation can be read, as the end of a sentence; only the address where it is none.
+/// "see" and the URL of a citation, as the end of a sentence; the URL of the reference if it cites no place.
 pub fn see(citation: &str) -> String {
     format!("see {}", url(citation).unwrap_or_else(|| format!("{REPOSITORY}docs/reference/README.md")))
 }
 
-/// Where to read what texts cite, a line each: every place if they are few, else the documents.
+/// The URLs of all cited places, a line each; only those of the documents if there are more than a few.
 pub fn legend<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut cited: BTreeMap<(Document, String), String> = BTreeMap::new();
     for text in texts {
@@ -131,7 +131,7 @@ pub fn legend<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     documents.into_iter().map(|document| format!("{}: {REPOSITORY}{}", document.letter(), document.file())).collect()
 }
 
-/// Markup in which each citation is a link to where it can be read.
+/// Markup in which each citation is a link to its place.
 pub fn html(markup: &str) -> String {
     let mut out = String::with_capacity(markup.len());
     let mut at = 0;
@@ -142,7 +142,7 @@ pub fn html(markup: &str) -> String {
     out + &markup[at..]
 }
 
-/// Text in which each citation is a Markdown link to where it can be read; `docs` is the way from the page to the folder `docs`.
+/// Text in which each citation is a Markdown link to its place; `docs` is the path from the page to the folder `docs`.
 pub fn markdown(text: &str, docs: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -154,7 +154,7 @@ pub fn markdown(text: &str, docs: &str) -> String {
     out + &text[at..]
 }
 
-/// The places that a text cites, in its order.
+/// The places that a text cites, in the order of the text.
 pub fn places(text: &str) -> Vec<Place> {
     let mut places = Vec::new();
     let mut at = 0;
@@ -182,7 +182,7 @@ fn starts_word(text: &str, at: usize) -> bool {
     !text[..at].chars().next_back().is_some_and(|before| before.is_alphanumeric() || matches!(before, '_' | '-' | '/' | '.' | '§'))
 }
 
-/// What an item follows.
+/// The text that an item follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     /// The letter of its document.
@@ -191,7 +191,7 @@ enum Context {
     Next,
 }
 
-/// One item of a citation: the bytes it takes, and what it names.
+/// One item of a citation: the byte at which it ends, and its name.
 struct Item {
     end: usize,
     name: Name,
@@ -201,9 +201,9 @@ struct Item {
 enum Name {
     /// A section: `§5.4`, as `5-4`.
     Section(String),
-    /// `W13`, `P-8`, in lower case.
+    /// A number such as `W13` or `P-8`, in lower case.
     Number(String),
-    /// `K070`: an anchor of its own, and its document.
+    /// A number such as `K070` that names its document: the document and the anchor.
     Unique(Document, String),
 }
 
@@ -217,19 +217,19 @@ impl Scan<'_> {
         &self.text[at..]
     }
 
-    /// The bytes that a run of blanks takes.
+    /// The length of a run of white space, in bytes.
     fn blanks(&self, at: usize) -> usize {
         self.rest(at).bytes().take_while(|byte| byte.is_ascii_whitespace()).count()
     }
 
-    /// A document's letter and the blanks behind it.
+    /// The letter of a document and the byte after the white space that follows it.
     fn letter(&self, at: usize) -> Option<(Document, usize)> {
         let document = Document::of(*self.text.as_bytes().get(at)?)?;
         let blanks = self.blanks(at + 1);
         (blanks > 0).then_some((document, at + 1 + blanks))
     }
 
-    /// Everything that shares the letter of the first item.
+    /// Reads all items that share the letter of the first one.
     fn chain(&self, start: usize, document: Option<Document>, first: Item, places: &mut Vec<Place>) -> usize {
         let mut section = None;
         let mut span = start..first.end;
@@ -247,7 +247,7 @@ impl Scan<'_> {
                 }
                 (Name::Number(number), Some(of)) => {
                     let letter = of.letter().to_ascii_lowercase();
-                    // The disagreements of documents and code have the numbers of the steps of a DEL.
+                    // The disagreements between documents and code have the same numbers as the steps of a DEL.
                     let table = of == Document::Allocation && section.as_deref() == Some("12") && number.starts_with('d');
                     (of, format!("{letter}-{}{number}", if table { "12-" } else { "" }))
                 }
@@ -266,7 +266,7 @@ impl Scan<'_> {
         }
     }
 
-    /// `rule 9` behind `A §3`, which has an anchor of its own.
+    /// Reads `rule 9` after `A §3`, which has its own anchor.
     fn rule(&self, document: Document, section: &str, at: usize) -> (String, usize) {
         if document != Document::Allocation || section != "3" {
             return (String::new(), at);
@@ -282,7 +282,7 @@ impl Scan<'_> {
         (format!("-rule-{}", &rest[..digits]), at + blanks + "rule ".len() + digits)
     }
 
-    /// Past `step 5` or `hazard (a)`, which say where in a section.
+    /// Skips `step 5` or `hazard (a)`, which name a place within a section.
     fn qualifier(&self, at: usize) -> usize {
         let begin = at + self.blanks(at);
         for word in ["step ", "hazard (", "hazard "] {
@@ -297,7 +297,7 @@ impl Scan<'_> {
         at
     }
 
-    /// The next item of a list, and where it begins.
+    /// The next item of a list, and its beginning.
     fn next(&self, at: usize, lettered: bool, after_section: bool) -> Option<(usize, Item)> {
         let blanks = self.blanks(at);
         let rest = self.rest(at + blanks);
@@ -324,7 +324,7 @@ impl Scan<'_> {
                 begin = inner;
             }
         }
-        // A letter of its own begins another citation.
+        // Another letter begins another citation.
         if self.letter(begin).is_some_and(|(_, next)| self.item(next, Context::First).is_some()) {
             return None;
         }
@@ -337,7 +337,7 @@ impl Scan<'_> {
         (!plain || matches!(item.name, Name::Number(_) | Name::Unique(..))).then_some((begin, item))
     }
 
-    /// A section or a number.
+    /// Reads a section or a number.
     fn item(&self, at: usize, context: Context) -> Option<Item> {
         if let Some(item) = self.unique(at) {
             return Some(item);
@@ -351,7 +351,7 @@ impl Scan<'_> {
         if rest.starts_with(|first: char| first.is_ascii_digit()) {
             let length = dotted(rest)?;
             let number = &rest[..length];
-            // A number of its own counts as a section only where nothing else can be meant.
+            // A bare number counts as a section only where nothing else can be meant.
             let after = &rest[length..];
             let ends = after.is_empty()
                 || after.starts_with([')', ',', ';', ':', '"'])
@@ -375,7 +375,7 @@ impl Scan<'_> {
         (!goes_on(&rest[length..])).then(|| Item { end: at + length, name: Name::Number(rest[..length].to_lowercase()) })
     }
 
-    /// A number that names its document.
+    /// Reads a number that names its document.
     fn unique(&self, at: usize) -> Option<Item> {
         let rest = self.rest(at);
         let digits = |skip: usize| rest.get(skip..).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
@@ -417,7 +417,7 @@ impl Scan<'_> {
     }
 }
 
-/// The bytes of a number with points, such as `14.25`.
+/// The length of a number with points, such as `14.25`, in bytes.
 fn dotted(text: &str) -> Option<usize> {
     let mut length = 0;
     loop {
@@ -433,7 +433,7 @@ fn dotted(text: &str) -> Option<usize> {
     }
 }
 
-/// Whether a word goes on, so that what stands before it is no number of the reference.
+/// Whether a word goes on, so that the text before it is not a number of the reference.
 fn goes_on(rest: &str) -> bool {
     let mut chars = rest.chars();
     match chars.next() {

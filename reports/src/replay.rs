@@ -14,13 +14,13 @@ pub struct ReplayReport {
     /// Name and version of this format: always `ipam-sim/replay/1`.
     #[schemars(with = "String", extend("const" = ReplaySchema::NAME))]
     pub schema: ReplaySchema,
-    /// Name of the scenario that the plan was drawn from, as the plan has it.
+    /// Name of the scenario that the plan was drawn from, as stated in the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The plan file that was replayed, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// Seed of the plan: what a run leaves to chance is drawn from it.
+    /// Seed of the plan: random choices of a run are drawn from it.
     pub seed: u64,
     /// The digest of this run.
     #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
@@ -31,37 +31,37 @@ pub struct ReplayReport {
     #[serde(default, rename = "simulated_s")]
     #[schemars(with = "f64")]
     pub simulated: Seconds,
-    /// What was violated, excused or not, by time.
+    /// Violations, excused or not, by time.
     pub violations: Vec<Violation>,
-    /// Where the plan comes from, and how it is run again.
+    /// Origin of the plan, and the command that runs it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// The digest that the plan file promises, if it does.
+    /// The digest stated in the plan file, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub expected_digest: Option<Digest>,
-    /// The plan was made by this build, and the digest is another: the program is nondeterministic.
+    /// Whether the digest differs although this build made the plan: the program is nondeterministic.
     #[serde(default)]
     pub nondeterministic: bool,
-    /// Where this run left the recorded one, if its digest is another and its checkpoints tell.
+    /// The event at which this run diverged from the recorded one, if its digest differs and its checkpoints show the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parting: Option<Parting>,
     /// The comparison with another plan, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Comparison>,
-    /// What the reader should know, a sentence each.
+    /// Remarks for the reader, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// The trace, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<TraceLine>>,
-    /// What happened, as data.
+    /// The history of the run, as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with; see [`exit`].
+    /// The exit code of the process; see [`exit`].
     #[serde(default)]
     pub exit_code: u8,
 }
@@ -91,7 +91,7 @@ impl ReplayReport {
         }
     }
 
-    /// The exit code that follows from the run: what was violated without an excuse, also in a negative scenario.
+    /// The exit code that follows from the run: from the claims that were violated without an excuse, also in a negative scenario.
     /// `sometimes` claims are about sweeps and do not count here.
     pub fn judge(&self) -> u8 {
         let violated = self.violations.iter().filter(|violation| violation.excuse.is_none()).map(|violation| match violation.kind {
@@ -107,15 +107,15 @@ impl ReplayReport {
     }
 }
 
-/// This run beside the run of another plan.
+/// The comparison of this run with the run of another plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// File of the other plan, as `--against` names it.
+    /// File of the other plan, as given to `--against`.
     pub plan: String,
     /// The digest of its run.
     #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
     pub digest: Digest,
-    /// Where the two part; `None` when they are the same run.
+    /// The event at which the two diverge; `None` when they are the same run.
     pub parting: Option<Parting>,
 }
 
@@ -124,7 +124,7 @@ pub struct Comparison {
 pub struct Parting {
     /// The number of the event, from 0. An upper bound if only checkpoints could be compared.
     pub event: u64,
-    /// When, in model time.
+    /// Time of the event, in model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
@@ -132,7 +132,7 @@ pub struct Parting {
     pub this: Option<String>,
     /// The event of the other run; `None` when it had ended, or when the event is not known.
     pub other: Option<String>,
-    /// Why, if the plans tell: the first differing operation, fault or draw.
+    /// The reason, if the plans show it: the first differing operation, fault or draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
@@ -142,15 +142,15 @@ pub struct Parting {
 pub struct TraceLine {
     /// The number of the event, from 0.
     pub event: u64,
-    /// When, in model time.
+    /// Time of the event, in model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
     /// The process or part of the world in which it happened.
     pub place: String,
-    /// What happened there, in a line: a request, a commit, an answer, what a process notes, and so on.
+    /// The event in a line: a request, a commit, an answer, a note of a process, and so on.
     pub what: String,
-    /// What it came of, if that was asked for.
+    /// Causes of the event, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Because>,
 }

@@ -1,4 +1,4 @@
-//! What every report to a planner has, whatever it is about: its page begins with that; and the columns of its table.
+//! The common parts of all reports to a planner, with which their pages begin; and the columns of their tables.
 
 use crate::Made;
 use crate::against::{Against, Compared};
@@ -6,21 +6,21 @@ use crate::column::Column;
 
 /// A report to a planner.
 pub trait Report {
-    /// How it was made.
+    /// The way in which it was made.
     fn made(&self) -> &Made;
 
-    /// One number, how sure it is and what it rests on, in a sentence; unset = the answers begin with it.
+    /// The headline: one number, its confidence and its assumptions, in a sentence; unset = the answers begin with it.
     fn headline(&self) -> Option<&str>;
 
     /// The answers, a sentence each.
     fn answers(&self) -> &[String];
 
-    /// What changed since an earlier report; unset = there is none to compare with.
+    /// The changes since an earlier report; unset = there is none to compare with.
     fn against(&self) -> Option<&Against> {
         None
     }
 
-    /// What would change, if something was asked about that.
+    /// The changes under what-if questions, if any.
     fn what_if(&self) -> &[Compared] {
         &[]
     }
@@ -31,15 +31,15 @@ pub trait Report {
     }
 }
 
-/// A report whose table is told by its columns, in its CSV file, on the console and in the documents.
+/// A report whose table is defined by columns, in its CSV file, on the console and in the documents.
 pub trait Tabular: Report {
-    /// What a row of its table is made of.
+    /// The data of a row of its table.
     type Row<'a>
     where
         Self: 'a;
 
-    /// The columns that are shown on the console, by their names, in this order. What stands in the first and repeats that of the row above
-    /// is left out.
+    /// The names of the columns that are shown on the console, in this order. A cell of the first one that repeats the cell above is left
+    /// out.
     const CONSOLE: &'static [&'static str];
 
     /// The columns of its table, in the order of its CSV file.

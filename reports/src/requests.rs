@@ -1,22 +1,22 @@
-//! What runs asked for: of the API servers, and of whoever gives addresses.
+//! Counts of requests of runs: to the API servers, and for addresses.
 
 use serde::{Deserialize, Serialize};
 
 /// Requests to the API servers of the simulated cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Api {
-    /// All requests, those that failed included.
+    /// The number of all requests, failed ones included.
     pub requests: u64,
-    /// Those that change an object.
+    /// The number of requests that change an object.
     pub writes: u64,
-    /// Writes refused because the resource version was old.
+    /// The number of writes refused because the resource version was old.
     pub conflicts: u64,
-    /// Operations given up because their last retry failed, too.
+    /// The number of operations given up because their last retry failed, too.
     pub retries_exhausted: u64,
 }
 
 impl Api {
-    /// The sum, count by count; none overflows.
+    /// The sum, count by count; saturating.
     #[must_use]
     pub fn plus(self, other: Api) -> Api {
         Api {
@@ -28,19 +28,19 @@ impl Api {
     }
 }
 
-/// Addresses that were asked for, of adaptors and of agents, and how that ended.
+/// Requests for addresses, to adaptors and to agents, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocations {
-    /// All attempts: those that got an address, and the others.
+    /// The number of all attempts, with or without success.
     pub attempted: u64,
-    /// Attempts that got an address.
+    /// The number of attempts that got an address.
     pub succeeded: u64,
-    /// Attempts that got none.
+    /// The number of attempts that got none.
     pub failed: u64,
 }
 
 impl Allocations {
-    /// The sum, count by count; none overflows.
+    /// The sum, count by count; saturating.
     #[must_use]
     pub fn plus(self, other: Allocations) -> Allocations {
         Allocations {

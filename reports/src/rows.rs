@@ -1,7 +1,7 @@
-//! Tables in CSV: one row a run, one row a call for an address, and one row a reclaimed address. Times are seconds.
+//! Tables in CSV: one row for each run, one for each call for an address, and one for each reclaimed address. Times are in seconds.
 //!
-//! Every row begins with the name of its format, so that a file can be cut and joined. Columns are only ever added at the
-//! end. Names are cells that no spreadsheet takes for formulas ([`cell`]).
+//! Every row begins with the name of its format, so that a file can be split and joined. Columns are only ever added at the end. Names are
+//! written so that no spreadsheet reads them as formulas ([`cell`]).
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -25,33 +25,33 @@ struct RunRow<'a> {
     schema: RunsSchema,
     scenario: Cow<'a, str>,
     seed: u64,
-    /// What the plan's workload is: JSON.
+    /// The workload of the plan, as JSON.
     workload: Cow<'a, str>,
     digest: Digest,
     /// Model time at the end of the run.
     simulated_s: Seconds,
     events: u64,
-    /// Claims that were violated without an excuse.
+    /// The number of claims that were violated without an excuse.
     violated: u64,
-    /// Requests to the API servers, those that changed an object, those that were refused with a conflict.
+    /// The number of requests to the API servers, of those that changed an object, and of those that were refused with a conflict.
     requests: u64,
     writes: u64,
     conflicts: u64,
     retries_exhausted: u64,
-    /// Calls for an address: all, those that were told one, the others.
+    /// The number of calls for an address, of those that were granted one, and of the others.
     attempted: u64,
     succeeded: u64,
     failed: u64,
-    /// Of the calls: reads and attempts to write the document, and how they ended.
+    /// Reads and writes of the document by calls, and the outcomes of the calls.
     pool_reads: Option<u64>,
     pool_attempts: Option<u64>,
     pool_conflicts: Option<u64>,
     pool_create_races: Option<u64>,
     pool_exhausted: Option<u64>,
-    /// Acknowledged allocations whose record was lost without their release: ever, and at the end.
+    /// Acknowledged allocations whose record was lost without their release: at any time, and at the end.
     lost: Option<u64>,
     lost_at_end: Option<u64>,
-    /// Addresses with two live holders, and the calls that were told one of them.
+    /// Addresses with two live holders, and the calls that were granted one of them.
     shared_addresses: Option<u64>,
     sharing: Option<u64>,
     /// Commits whose version is not higher than the one before.
@@ -59,11 +59,11 @@ struct RunRow<'a> {
     leaked: Option<u64>,
     foreign_reboots: Option<u64>,
     mutex_wait_s: Option<Seconds>,
-    /// The longest call that was told an address.
+    /// The time of the longest call that was granted an address.
     allocate_max_s: Option<Seconds>,
-    /// From the first call to the last answer.
+    /// The time from the first call to the last answer.
     makespan_s: Option<Seconds>,
-    /// The time within which half, 90 % and 99 % of the calls that were told an address were told it.
+    /// The times within which half, 90 % and 99 % of the calls that were granted an address received it.
     allocate_p50_s: Option<Seconds>,
     allocate_p90_s: Option<Seconds>,
     allocate_p99_s: Option<Seconds>,
@@ -72,13 +72,13 @@ struct RunRow<'a> {
     /// Attempts of releases that met a conflict, and releases that gave up.
     pool_other_conflicts: Option<u64>,
     pool_other_exhausted: Option<u64>,
-    /// Addresses that Spiderpool's controller reclaimed, and those of them that somebody answered on.
+    /// Addresses that Spiderpool's controller reclaimed, and those of them on which a sandbox still answered.
     reclaimed: Option<u64>,
     reclaimed_negative: Option<u64>,
-    /// The least margin and the longest delay of them.
+    /// The least margin and the longest delay of these.
     margin_min_s: Option<Margin>,
     delay_max_s: Option<Margin>,
-    /// Scans of all records, those of replicas that did not lead, and reads of StatefulSets and VMs for the sake of reclaim.
+    /// Scans of all records, scans of replicas that were not the leader, and reads of StatefulSets and VMs for reclaim.
     scans: Option<u64>,
     standby_scans: Option<u64>,
     owner_reads: Option<u64>,
@@ -93,13 +93,13 @@ struct CallRow<'a> {
     seed: u64,
     /// The name of the adaptor's process.
     process: Cow<'a, str>,
-    /// The allocation ID that it asked under (B A1).
+    /// The allocation ID of the call (B A1).
     allocation: Cow<'a, str>,
-    /// Since the beginning of the run.
+    /// The beginning of the call, since the beginning of the run.
     started_s: Seconds,
-    /// Empty = it never ended.
+    /// The time that it took; empty = it never ended.
     took_s: Option<Seconds>,
-    /// `allocated`, `unanswered`, or why it was refused.
+    /// The outcome: `allocated`, `unanswered`, or the reason of the refusal.
     outcome: Cow<'a, str>,
     address: Option<Cow<'a, str>>,
     reads: u32,
@@ -122,33 +122,33 @@ struct ReclaimRow<'a> {
     schema: ReclaimsSchema,
     scenario: Cow<'a, str>,
     seed: u64,
-    /// When the record went, since the beginning of the run.
+    /// The time at which the record was removed, since the beginning of the run.
     at_s: Seconds,
-    /// `trace`, `scan` or `sweep`.
+    /// The way: `trace`, `scan` or `sweep`.
     path: ReclaimPath,
     /// The row of the decision table.
     row: Cow<'a, str>,
     pool: Cow<'a, str>,
     ip: IpAddr,
-    /// Under which name it was recorded.
+    /// The name under which it was recorded.
     pod: Cow<'a, str>,
-    /// From the end of the last sandbox that answered on the address to the removal, below zero if it still answered. Empty = none ever
-    /// answered.
+    /// The time from the end of the last sandbox that answered on the address to the removal, below zero if it still answered. Empty = none
+    /// ever answered.
     margin_s: Option<Margin>,
-    /// From the end of the pod's right to the removal. Empty = that is not known, or had not come.
+    /// The time from the end of the pod's entitlement to the removal. Empty = it is unknown, or had not ended.
     delay_s: Option<Margin>,
     /// Whether a sandbox of the pod still answered on it.
     answered: bool,
-    /// What ended the pod's right: `gone`, `ended` or `grace-over`. Empty as `delay_s` is.
+    /// The event that ended the pod's entitlement: `gone`, `ended` or `grace-over`. Empty as `delay_s` is.
     end: Option<RightEnd>,
-    /// How large `delay_s` may be by G §10.2, while everything is healthy. Empty as `delay_s` is.
+    /// The upper bound of `delay_s` by G §10.2, while everything is healthy. Empty as `delay_s` is.
     bound_s: Option<Seconds>,
 }
 
-/// A column: its name, in what it is counted, and what it holds.
+/// A column: its name, unit and meaning.
 pub(crate) type Meaning = (&'static str, Unit, &'static str);
 
-/// The columns of `runs.csv`, with what each holds.
+/// The columns of `runs.csv`, with their meanings.
 pub(crate) const RUNS: [Meaning; 43] = [
     ("schema", Unit::Text, "The name of the format: `ipam-sim/runs/1`."),
     ("scenario", Unit::Text, "The scenario, and what is changed in it."),
@@ -199,7 +199,7 @@ pub(crate) const RUNS: [Meaning; 43] = [
     ("owner_reads", Unit::Count, "Reads of StatefulSets and VMs for the sake of reclaim."),
 ];
 
-/// The columns of `calls.csv`, with what each holds.
+/// The columns of `calls.csv`, with their meanings.
 pub(crate) const CALLS: [Meaning; 18] = [
     ("schema", Unit::Text, "The name of the format: `ipam-sim/calls/1`."),
     ("scenario", Unit::Text, "The scenario."),
@@ -221,7 +221,7 @@ pub(crate) const CALLS: [Meaning; 18] = [
     ("shared", Unit::Flag, "Whether its address had a second live holder."),
 ];
 
-/// The columns of `reclaims.csv`, with what each holds.
+/// The columns of `reclaims.csv`, with their meanings.
 pub(crate) const RECLAIMS: [Meaning; 14] = [
     ("schema", Unit::Text, "The name of the format: `ipam-sim/reclaims/1`."),
     ("scenario", Unit::Text, "The scenario, and what is changed in it."),
@@ -247,11 +247,11 @@ pub(crate) const RECLAIMS: [Meaning; 14] = [
 /// Rows of all tables, without their heads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// Of `runs.csv`: one row for each run.
+    /// The rows of `runs.csv`, one for each run.
     pub runs: Vec<u8>,
-    /// Of `calls.csv`: one row for each call of an adaptor.
+    /// The rows of `calls.csv`, one for each call of an adaptor.
     pub calls: Vec<u8>,
-    /// Of `reclaims.csv`: one row for each reclaimed address.
+    /// The rows of `reclaims.csv`, one for each reclaimed address.
     pub reclaims: Vec<u8>,
 }
 
@@ -275,7 +275,7 @@ impl Rows {
         rows
     }
 
-    /// Adds a run of a plan with this `workload` (as JSON), its calls, and what it reclaimed.
+    /// Adds a run of a plan with this `workload` (as JSON), its calls, and its reclaimed addresses.
     pub fn add(&mut self, scenario: &str, workload: &str, record: &SeedRecord<'_>) {
         write(&mut self.runs, RunRow::of(scenario, workload, record), false);
         for call in record.pool.iter().flat_map(|pool| &pool.calls) {
@@ -287,7 +287,7 @@ impl Rows {
     }
 }
 
-/// A reclaimed address, for the names of its columns.
+/// An empty reclaimed address, for the names of its columns.
 fn nothing() -> Reclaimed {
     Reclaimed {
         at: Seconds::ZERO,
@@ -304,7 +304,7 @@ fn nothing() -> Reclaimed {
     }
 }
 
-/// Columns of `runs.csv` that say which run it is, what its phases come to, and what a sweep found.
+/// Columns of `runs.csv` that are no figures: those that identify the run, the totals of its phases, and the number of violated claims.
 const NO_FIGURES: [&str; 8] = ["schema", "scenario", "seed", "workload", "digest", "simulated_s", "events", "violated"];
 
 /// The columns of `runs.csv`, in their order.
@@ -312,7 +312,7 @@ pub fn columns() -> impl Iterator<Item = &'static str> {
     RUNS.iter().map(|(name, ..)| *name)
 }
 
-/// Where a column is in `runs.csv`; `None` = it has none of this name.
+/// The position of a column in `runs.csv`; `None` = it has none of this name.
 pub fn place(column: &str) -> Option<usize> {
     columns().position(|known| known == column)
 }
@@ -322,7 +322,7 @@ pub fn is_figure(column: &str) -> bool {
     place(column).is_some() && !NO_FIGURES.contains(&column)
 }
 
-/// The figures of a run by their columns in `runs.csv`, those that it has.
+/// The figures that a run has, by their columns in `runs.csv`.
 pub fn figures(record: &SeedRecord<'_>) -> Vec<(&'static str, f64)> {
     let mut text = Vec::new();
     write(&mut text, RunRow::of("", "", record), false);
@@ -331,7 +331,7 @@ pub fn figures(record: &SeedRecord<'_>) -> Vec<(&'static str, f64)> {
     columns().zip(&row).filter(|(column, _)| is_figure(column)).filter_map(|(column, cell)| Some((column, cell.parse().ok()?))).collect()
 }
 
-/// The smallest of these `sorted` times that is not exceeded by `percent` of 100 of them.
+/// The `percent` % quantile of these `sorted` times: the smallest time that at least this share of them do not exceed.
 fn quantile(sorted: &[Seconds], percent: usize) -> Option<Seconds> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.max(1) - 1).copied()

@@ -3,7 +3,7 @@
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a text is not the record that was asked for.
+/// The reason why a text is not the expected record.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct ReadError {
@@ -11,7 +11,7 @@ pub struct ReadError {
     pub line: usize,
     /// Column, from 1; 0 when the line as a whole is meant.
     pub column: usize,
-    /// What was found and what would be right, without the position.
+    /// The error and the expectation, without the position.
     pub reason: String,
 }
 
@@ -28,12 +28,12 @@ struct Head {
     schema: Option<String>,
 }
 
-/// The schema that a JSON text claims to follow, if it claims one.
+/// The schema that a JSON text states, if it states one.
 pub fn of(text: &str) -> Result<Option<String>, ReadError> {
     Ok(serde_json::from_str::<Head>(text)?.schema)
 }
 
-/// Reads a record, asking for its schema first, so that a file of another kind gets a sentence about that.
+/// Reads a record, checking its schema first, so that a file of another kind gets a clear error.
 pub(crate) fn read<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, ReadError> {
     match of(text)? {
         Some(found) if found == schema => Ok(serde_json::from_str(text)?),
@@ -42,14 +42,14 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, R
     }
 }
 
-/// [`read`], of a record of which nothing must be lost: a key that this version does not know is an error.
+/// Does as [`read`] does, for a record of which nothing may be lost: a key that this version does not know is an error.
 pub(crate) fn read_known<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, ReadError> {
     let mut unknown = None;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let known = serde_ignored::deserialize::<_, _, T>(&mut deserializer, |path| {
         unknown.get_or_insert_with(|| path.to_string());
     });
-    // Whatever else is wrong is told as of any record.
+    // Other errors are reported as for any record.
     let record = match known {
         Ok(record) if of(text)?.as_deref() == Some(schema) => record,
         _ => read(text, schema)?,
@@ -70,7 +70,7 @@ macro_rules! schema {
         pub struct $name;
 
         impl $name {
-            /// The mark as it is written.
+            /// The mark in its written form.
             pub const NAME: &str = $text;
         }
 

@@ -1,4 +1,4 @@
-//! Durations of results: whole microseconds in memory, so that sums are exact in any order; seconds in JSON.
+//! Durations in results: whole microseconds in memory, so that sums are exact in any order; seconds in JSON.
 
 use std::fmt;
 use std::iter::Sum;
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A duration or a point in model time. JSON holds it as a number of seconds, which keeps every microsecond up to 71 years.
+/// A duration or a point in model time. JSON has a number of seconds, which keeps every microsecond up to 71 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seconds(u64);
 
 impl Seconds {
-    /// No time at all.
+    /// A duration of no time at all.
     pub const ZERO: Seconds = Seconds(0);
 
-    /// A number of whole microseconds.
+    /// A duration of whole microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// The duration in whole microseconds, as it is kept.
+    /// The duration in whole microseconds, without rounding.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
@@ -30,7 +30,7 @@ impl Seconds {
         self.0 == 0
     }
 
-    /// Seconds, for ratios and for JSON.
+    /// The duration in seconds, for ratios and for JSON.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -62,7 +62,7 @@ impl Sum for Seconds {
 }
 
 impl fmt::Display for Seconds {
-    /// As a point in time: seconds with milliseconds, `41.207 s`. [`crate::human::duration`] is for lengths of time.
+    /// Formats a point in time, as seconds with milliseconds: `41.207 s`. [`crate::human::duration`] formats durations.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:03} s", self.0 / 1_000_000, self.0 / 1_000 % 1_000)
     }

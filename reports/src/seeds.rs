@@ -1,4 +1,4 @@
-//! Which seeds a result stands for.
+//! Ranges of the seeds that a result covers.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The seeds from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SeedRange {
-    /// The smallest seed, which belongs to it.
+    /// The smallest seed, which is included.
     pub first: u64,
-    /// The largest seed, which belongs to it; never below `first`.
+    /// The largest seed, which is included; never below `first`.
     pub last: u64,
 }
 
@@ -19,7 +19,7 @@ impl SeedRange {
         first.checked_add(count.checked_sub(1)?).map(|last| Self { first, last })
     }
 
-    /// How many seeds these are.
+    /// The number of these seeds.
     pub fn count(self) -> u128 {
         u128::from(self.last) - u128::from(self.first) + 1
     }
@@ -46,13 +46,13 @@ impl SeedRange {
 }
 
 impl fmt::Display for SeedRange {
-    /// `7`, or `0 to 99`.
+    /// Formats the range as `7`, or `0 to 99`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{} to {}", self.first, self.last) }
     }
 }
 
-/// Adds one seed to ranges in normal form; what is already there stays. Cheap when seeds come in order.
+/// Adds one seed to ranges in normal form; seeds that are already present stay. Cheap when seeds come in order.
 pub(crate) fn insert(ranges: &mut Vec<SeedRange>, seed: u64) {
     match ranges.last_mut() {
         Some(last) if last.last.checked_add(1) == Some(seed) => last.last = seed,
@@ -64,7 +64,7 @@ pub(crate) fn insert(ranges: &mut Vec<SeedRange>, seed: u64) {
     }
 }
 
-/// Adds a range to ranges in normal form; what is already there stays. Cheap when ranges come in order.
+/// Adds a range to ranges in normal form; seeds that are already present stay. Cheap when ranges come in order.
 pub(crate) fn insert_range(ranges: &mut Vec<SeedRange>, range: SeedRange) {
     let comes_last = ranges.last().is_none_or(|last| last.last.checked_add(1).is_some_and(|next| next < range.first));
     ranges.push(range);
@@ -73,8 +73,7 @@ pub(crate) fn insert_range(ranges: &mut Vec<SeedRange>, range: SeedRange) {
     }
 }
 
-/// Leaves the first seeds of ranges in normal form, so many of them. What is left of a union is then what is left of the union of what was
-/// left.
+/// Keeps only the first `count` seeds of ranges in normal form. Truncating the parts of a union first does not change the truncated union.
 pub(crate) fn keep_first(ranges: &mut Vec<SeedRange>, count: usize) {
     let mut left = count as u128;
     ranges.retain_mut(|range| {
@@ -88,7 +87,7 @@ pub(crate) fn keep_first(ranges: &mut Vec<SeedRange>, count: usize) {
     });
 }
 
-/// Normal form: ascending, neighbours joined.
+/// Brings ranges into normal form: ascending, neighbours joined.
 pub(crate) fn normalize(ranges: &mut Vec<SeedRange>) {
     ranges.sort_unstable();
     ranges.dedup_by(|next, kept| {

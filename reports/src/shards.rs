@@ -1,17 +1,17 @@
-//! Which shards of a whole a result stands for.
+//! The shards of a whole that a result covers.
 
 use serde::{Deserialize, Serialize};
 
-/// Some shards of a whole. A result without this mark is a whole, or was made before there was the mark.
+/// Some shards of a whole. A result without this mark is a whole, or was made before there was such a mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shards {
-    /// How many shards the whole was cut into.
+    /// The number of shards into which the whole was cut.
     pub total: u32,
-    /// Those that are in the result, ascending, from 1 to `total`.
+    /// The shards in the result, ascending, from 1 to `total`.
     pub present: Vec<u32>,
 }
 
-/// Why shards are not parts of one whole. Numbers are positions in the merged list, from 0.
+/// The reason why shards are not parts of one whole. Numbers are positions in the merged list, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardsError {
     /// Two results were cut differently.
@@ -31,7 +31,7 @@ impl Shards {
         (total > 1).then(|| Self { total, present: vec![index] })
     }
 
-    /// How many shards are missing.
+    /// The number of missing shards.
     pub fn missing_total(&self) -> u32 {
         self.total.saturating_sub(u32::try_from(self.present.len()).unwrap_or(u32::MAX))
     }
@@ -41,7 +41,7 @@ impl Shards {
         (1..=self.total).filter(|index| self.present.binary_search(index).is_err())
     }
 
-    /// The shards of several results together; `None` when nothing is missing, or when a result has no mark, so that nobody can tell.
+    /// The shards of several results together; `None` when none is missing, or when a result has no mark, so that this is unknown.
     pub(crate) fn join<'a>(results: impl IntoIterator<Item = Option<&'a Shards>>) -> Result<Option<Shards>, ShardsError> {
         let mut known: Vec<(u32, usize)> = Vec::new();
         let mut total: Option<(usize, u32)> = None;

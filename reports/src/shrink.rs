@@ -1,4 +1,4 @@
-//! The result of `shrink`: what of a failing plan is left, and what of that the failure needs. The JSON form is `ipam-sim/shrink/1`.
+//! The result of `shrink`: the smaller plan, and the parts of it that the failure needs. The JSON form is `ipam-sim/shrink/1`.
 
 use std::fmt;
 
@@ -11,35 +11,35 @@ use crate::{Digest, Seconds, exit, human};
 /// The result of one `shrink`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShrinkReport {
-    /// Mark of the format, always `ipam-sim/shrink/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/shrink/1`; reading anything else is an error.
     pub schema: ShrinkSchema,
-    /// The scenario that the plan was drawn from.
+    /// The scenario from which the plan was drawn.
     pub scenario: String,
-    /// The seed that it was drawn from.
+    /// The seed from which the plan was drawn.
     pub seed: u64,
     /// The plan file that was shrunk.
     pub plan: String,
     /// The claim that both plans violate.
     pub claim: String,
-    /// Whether the claim is to hold `always` or `eventually`.
+    /// The kind of the claim: `always` or `eventually`.
     pub kind: Kind,
-    /// When the smaller plan violates it, in model time.
+    /// The time at which the smaller plan violates it, in model time.
     #[serde(rename = "at_s")]
     pub at: Seconds,
-    /// Who holds what since when, in the run of the smaller plan: one sentence a line.
+    /// Holders and the times since when they hold, in the run of the smaller plan: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
-    /// What of the smaller plan the failure needs; not known if making it smaller was interrupted.
+    /// The parts of the smaller plan that the failure needs; unset if shrinking was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Needs>,
-    /// The smaller plan: where it is, how large, and what it took.
+    /// The smaller plan: its file, its size, and the effort.
     pub shrunk: Shrunk,
-    /// What the process exits with; see [`exit`].
+    /// The exit code of the process; see [`exit`].
     pub exit_code: u8,
 }
 
 impl ShrinkReport {
-    /// 0 when there is a plan that still fails, 130 when the user had enough of making it smaller.
+    /// The exit code: 0 when there is a plan that still fails, 130 when the user interrupted shrinking.
     pub fn judge(&self) -> u8 {
         if self.shrunk.cut_off == Some(CutOff::Interrupted) { exit::INTERRUPTED } else { exit::HELD }
     }
@@ -50,27 +50,27 @@ impl ShrinkReport {
     }
 }
 
-/// A plan that was made smaller and still violates the same claim.
+/// A shrunk plan that still violates the same claim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Shrunk {
     /// The plan file; null when it could not be written.
     pub plan: Option<String>,
     /// The digest of its run.
     pub digest: Digest,
-    /// How large it is.
+    /// The size of the plan.
     #[serde(flatten)]
     pub size: Size,
-    /// How large the plan was that it was made from.
+    /// The size of the original plan.
     pub from: Size,
-    /// How many runs that took, those for what the failure needs included.
+    /// The number of runs that shrinking took, including those that find out the needs.
     pub runs: u64,
-    /// Why it was given up, if it was before nothing more could be left out.
+    /// The reason why shrinking stopped before nothing more could be left out, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
 }
 
 impl fmt::Display for Shrunk {
-    /// `from 43 operations, 7 faults, 5 actors, 1 min 30 s to 3 operations, 1 fault, 2 actors, 4.1 s in 212 runs`
+    /// Writes `from 43 operations, 7 faults, 5 actors, 1 min 30 s to 3 operations, 1 fault, 2 actors, 4.1 s in 212 runs`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from {} to {} in {}", self.from, self.size, human::plural(self.runs, "run", "runs"))?;
         match self.cut_off {
@@ -80,17 +80,17 @@ impl fmt::Display for Shrunk {
     }
 }
 
-/// Why a plan was not made as small as it could be.
+/// The limit that stopped shrinking early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutOff {
-    /// As many runs as were allowed.
+    /// The permitted number of runs.
     Runs,
-    /// As many events in these runs as were allowed.
+    /// The permitted number of events in these runs.
     Events,
-    /// As much time as was allowed.
+    /// The permitted amount of time.
     Time,
-    /// The user had enough.
+    /// An interruption by the user.
     Interrupted,
 }
 
@@ -105,18 +105,18 @@ impl fmt::Display for CutOff {
     }
 }
 
-/// How large a plan is.
+/// The size of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Size {
-    /// Operations of the workload.
+    /// The number of operations of the workload.
     pub ops: u64,
-    /// Faults in the plan, whether they do something or not.
+    /// The number of faults in the plan, with or without effect.
     pub faults: u64,
-    /// Processes, those of the cluster included.
+    /// The number of processes, including those of the cluster.
     pub actors: u64,
-    /// Deviations of the system under test.
+    /// The number of deviations of the system under test.
     pub deviations: u64,
-    /// Model time from the beginning of its run to the end.
+    /// The model time from the beginning of its run to the end.
     #[serde(rename = "time_s")]
     pub time: Seconds,
 }
@@ -134,16 +134,16 @@ impl fmt::Display for Size {
     }
 }
 
-/// What of a plan its failure needs: that without which the claim holds.
+/// The parts of a plan that its failure needs: without them the claim holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Needs {
-    /// Its faults, in their order.
+    /// The faults of the plan, in their order.
     pub faults: Vec<Need>,
-    /// Its deviations, in their order.
+    /// The deviations of the plan, in their order.
     pub deviations: Vec<Need>,
-    /// Whether the claim holds when there is no fault at all. True of a plan without faults only if it does not fail.
+    /// Whether the claim holds without any fault. True of a plan without faults only if it does not fail.
     pub holds_without_faults: bool,
-    /// Pairs of faults without which the claim holds, although it does not hold without one of the two.
+    /// Pairs of faults such that the claim holds without both, although it does not hold without either one alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<[String; 2]>,
 }
@@ -153,7 +153,7 @@ pub struct Needs {
 pub struct Need {
     /// The fault in words, with its time; or the name of the deviation.
     pub what: String,
-    /// The same without its time: what is needed in another plan may be the same at another time. Empty where it has none.
+    /// The fault without its time: another plan may need it at another time. Empty where it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timeless: String,
     /// Whether the claim holds without it.
@@ -161,8 +161,8 @@ pub struct Need {
 }
 
 impl Needs {
-    /// What the failure comes of, as far as that tells it from others: the faults, without their times, and the deviations that it needs.
-    /// `None` where nothing in particular is needed: such failures have nothing to be told apart by but their plans.
+    /// The cause of the failure, as far as it tells it from others: the faults, without their times, and the deviations that it needs.
+    /// `None` where nothing in particular is needed: only their plans tell such failures apart.
     pub fn cause(&self) -> Option<String> {
         let name = |need: &Need| need.name().to_owned();
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(name).collect::<Vec<_>>();
@@ -184,14 +184,14 @@ impl Needs {
     }
 }
 
-/// What a cause, or a fault of it, has in common with those that hit others of the same kind: `partition(client-, apiserver-)`.
+/// The class of a cause, or of a fault of it, which is the same for targets of the same kind: `partition(client-, apiserver-)`.
 pub fn cause_class(cause: &str) -> String {
     cause.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 impl Needs {
-    /// What has to be left out for the claim to hold: its faults, and its deviations. Faults are named without their times, and either all
-    /// of one list go or none. `None` where nothing in particular is needed.
+    /// The faults and the deviations that have to be left out for the claim to hold. Faults are named without their times, and either all
+    /// of one list are left out or none. `None` where nothing in particular is needed.
     pub fn parts(&self) -> Option<(Vec<&str>, Vec<&str>)> {
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).count() > 0;
         let mut faults: Vec<&str> = Vec::new();
@@ -209,14 +209,14 @@ impl Needs {
 }
 
 impl Need {
-    /// Its name without its time.
+    /// The name of the part, without its time.
     fn name(&self) -> &str {
         if self.timeless.is_empty() { &self.what } else { &self.timeless }
     }
 }
 
 impl fmt::Display for Needs {
-    /// What the line `needs` of a failure block says.
+    /// Writes the line `needs` of a failure block.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(|part| part.what.clone()).collect::<Vec<_>>();
         let deviations: Vec<String> = needed(&self.deviations).into_iter().map(|name| format!("the mutation {name}")).collect();
@@ -238,7 +238,7 @@ impl fmt::Display for Needs {
     }
 }
 
-/// `a, b and c; passes without any one of them`
+/// Joins parts with a remark: `a, b and c; passes without any one of them`
 fn with_remark(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -317,7 +317,7 @@ mod tests {
         let mutation = Needs { deviations: vec![deviation("d")], ..other.clone() };
         assert_eq!(mutation.cause().as_deref(), Some("cut(a) + d"));
         assert_eq!(Needs { holds_without_faults: false, ..mutation }.cause().as_deref(), Some("d"), "no fault is needed");
-        // What needs nothing in particular, or some of many, is not known by that.
+        // A failure that needs nothing in particular, or some of many faults, has no cause.
         assert_eq!(Needs::default().cause(), None);
         assert_eq!(Needs { faults: vec![need("cut(a)", "1 s", false)], ..one.clone() }.cause(), None);
         let pair = Needs {

@@ -1,4 +1,4 @@
-//! Signed lengths of time, and many of them as a histogram whose parts can be joined in any order.
+//! Signed durations, and histograms of them whose parts can be joined in any order.
 
 use std::fmt;
 
@@ -7,36 +7,35 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::distribution::Distribution;
 use crate::{Seconds, human};
 
-/// How much later one thing was than another; negative = it came first. Whole microseconds in memory, a number of seconds in JSON and
-/// CSV.
+/// The time from one event to another; negative = the other came first. Whole microseconds in memory, a number of seconds in JSON and CSV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Margin(i64);
 
 impl Margin {
-    /// A number of whole microseconds.
+    /// A margin of whole microseconds.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// How much later `later` is than `earlier`, both in microseconds since the beginning of a run.
+    /// The time from `earlier` to `later`, both in microseconds since the beginning of a run.
     pub fn between(earlier: u64, later: u64) -> Self {
         let length = |length: u64| i64::try_from(length).unwrap_or(i64::MAX);
         Self(if later >= earlier { length(later - earlier) } else { -length(earlier - later) })
     }
 
-    /// The margin in whole microseconds, negative as the margin is.
+    /// The margin in whole microseconds, with its sign.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// Its length, whichever came first.
+    /// The length of the margin, without its sign.
     fn length(self) -> Seconds {
         Seconds::from_micros(self.0.unsigned_abs())
     }
 }
 
 impl fmt::Display for Margin {
-    /// For people: `-41.2 s`.
+    /// Formats the margin for people: `-41.2 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         write!(f, "{sign}{}", human::duration(self.length()))
@@ -51,7 +50,7 @@ impl Serialize for Margin {
 
 impl<'de> Deserialize<'de> for Margin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Out of range saturates; there is no such run.
+        // A number out of range saturates; there is no such run.
         Ok(Self((f64::deserialize(deserializer)? * 1e6).round() as i64))
     }
 }
@@ -60,12 +59,12 @@ impl<'de> Deserialize<'de> for Margin {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Written", from = "Written")]
 pub struct Spread {
-    /// Unset = there is none.
+    /// The least margin; unset = there is none.
     least: Option<Margin>,
     greatest: Option<Margin>,
-    /// The lengths of those below zero.
+    /// The lengths of margins below zero.
     below: Distribution,
-    /// Those of zero and above.
+    /// The lengths of margins of zero and above.
     above: Distribution,
 }
 
@@ -81,9 +80,9 @@ struct Written {
     p99: Option<Margin>,
     #[serde(rename = "max_s")]
     greatest: Option<Margin>,
-    /// The lengths of those below zero.
+    /// The lengths of margins below zero.
     below: Distribution,
-    /// Those of zero and above.
+    /// The lengths of margins of zero and above.
     above: Distribution,
 }
 
@@ -108,7 +107,7 @@ impl Spread {
         side.add(margin.length());
     }
 
-    /// Adds those of another part.
+    /// Adds the margins of another part.
     pub fn join(&mut self, other: &Self) {
         self.reach(other.least, other.greatest);
         self.below.join(&other.below);
@@ -120,29 +119,29 @@ impl Spread {
         self.greatest = self.greatest.max(greatest);
     }
 
-    /// How many there are.
+    /// The number of margins.
     pub fn count(&self) -> u64 {
         self.below.count() + self.above.count()
     }
 
-    /// The one that is furthest below; `None` if there are none.
+    /// The least margin; `None` if there are none.
     pub fn least(&self) -> Option<Margin> {
         self.least
     }
 
-    /// The one that is furthest above; `None` if there are none.
+    /// The greatest margin; `None` if there are none.
     pub fn greatest(&self) -> Option<Margin> {
         self.greatest
     }
 
-    /// A margin that the fraction `p` of all does not exceed, at most 0.8 % further from zero than it is and never beyond the ends.
-    /// `None` if there are none.
+    /// The margin that the fraction `p` of all does not exceed, at most 0.8 % too far from zero and never beyond the extremes. `None` if
+    /// there are none.
     pub fn quantile(&self, p: f64) -> Option<Margin> {
         let (below, count) = (self.below.count(), self.count());
         let rank = ((p * count as f64).ceil() as u64).clamp(1, count.max(1));
         let micros = |length: Seconds| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
         if rank <= below {
-            // The longest of them comes first.
+            // The longest of those below zero comes first.
             return self.below.ranked(below - rank + 1).map(|length| Margin(-micros(length)));
         }
         self.above.ranked(rank - below).map(|length| Margin(micros(length)))

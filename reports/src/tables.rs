@@ -1,4 +1,4 @@
-//! The tables in CSV that reports write, and what each of their columns holds: the documents are made of it.
+//! The CSV tables that reports write, and the meanings of their columns, from which the documents are generated.
 
 use crate::column::{Explained, Unit, explained};
 use crate::conflicts::advice::burst_columns;
@@ -9,9 +9,9 @@ use crate::{calibrate, conflicts, demand, leaks, metrics};
 pub struct TableOf {
     /// The name of its file.
     pub file: &'static str,
-    /// Who writes it, and what a row is.
+    /// The verbs that write it, and the unit of a row.
     pub about: &'static str,
-    /// Its columns, in their order.
+    /// The columns, in their order.
     pub columns: Vec<Explained>,
 }
 
@@ -70,7 +70,7 @@ mod tests {
                     "{file}: {meaning}"
                 );
                 assert!(column.heads.iter().all(|head| heads.insert(head.clone())), "{file}: {:?} is there twice", column.heads);
-                // The names say the unit of a time.
+                // The names show the unit of a time.
                 let is_time =
                     column.heads.iter().all(|head| head.ends_with("_s") || head.contains("_s_")) && !column.heads[0].ends_with("_per_s");
                 assert_eq!(column.unit == Unit::Seconds, is_time, "{file}: {:?}", column.heads);

@@ -1,8 +1,8 @@
-//! How one scenario ended.
+//! The verdict on one scenario.
 
 use crate::exit;
 
-/// How a scenario ended.
+/// The verdict on a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Every claim held, and every `sometimes` claim was seen.
@@ -13,24 +13,24 @@ pub enum Verdict {
     Violated,
     /// A negative scenario did not violate its claim.
     NotFound,
-    /// Of a gate: no scenario that must hold noticed a mutation, but enough of the others were noticed.
+    /// No scenario that must hold noticed this mutation, but enough of the others were noticed (gates only).
     NotNoticed,
     /// An `eventually` claim was violated.
     NotEventually,
     /// Nothing was violated, but more than one seed of ten is excused, and the scenario does not say why.
     ExcusedTooOften,
     /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing (not on the
-    /// user's own cluster, which need not hold what they are about); or no address was given though some were asked for.
+    /// user's cluster, which need not contain what they are about); or no address was given though some were asked for.
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
-    /// Of a gate, and of placements of disturbances: the budget ended before what had to run did, so that nothing can be said.
+    /// The budget ended before all required runs, so that nothing can be said (gates and placements of disturbances only).
     Incomplete,
-    /// Of a gate: what ran is right and is as much as had to run, but the budget ended before all did.
+    /// All runs are right and as many as required, but the budget ended before all planned ones (gates only).
     CutShort,
-    /// Of a gate: the budget had no time for it, and it is one of a sample of which enough ran.
+    /// The budget left no time for this case of a sample, of which enough cases ran (gates only).
     LeftOut,
-    /// Judged elsewhere or later: where the other shards are, or where the build is that recorded the digest.
+    /// Judged elsewhere or later: with the other shards, or by the build that recorded the digest.
     Open,
     /// One plan gave two digests.
     Nondeterministic,
@@ -39,7 +39,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What this verdict makes the process exit with.
+    /// The exit code of a process with this verdict.
     pub const fn exit_code(self) -> u8 {
         match self {
             Verdict::Held | Verdict::Found | Verdict::NotNoticed | Verdict::Open | Verdict::CutShort | Verdict::LeftOut => exit::HELD,

@@ -1,19 +1,19 @@
-//! The earlier report, read back.
+//! Reading of the earlier report.
 
 use super::Kind;
 use crate::schema::{self, ReadError};
 use crate::statistics::Estimate;
 
-/// An earlier report of a kind, and what the user called it.
+/// An earlier report of a kind, and the path that the user named.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baseline<T> {
-    /// Its file or folder.
+    /// The path of its file or folder.
     pub from: String,
-    /// What stands in it.
+    /// The report, as it was read.
     pub report: T,
 }
 
-/// Which verb gives results of a schema.
+/// The verb that prints results of each schema.
 const VERBS: [(&str, &str); 9] = [
     ("ipam-sim/report-conflicts/1", "report conflicts` or `report capacity"),
     ("ipam-sim/report-demand/1", "report capacity SCENARIO"),
@@ -30,7 +30,7 @@ impl<T: Kind> Baseline<T> {
     /// Reads the JSON of a report, as `--format json` prints it.
     ///
     /// # Errors
-    /// It is none, it is of another kind, or it says what cannot be; with the place where that is known.
+    /// It is not a report, it is of another kind, or it contradicts itself; with the position where that is known.
     pub fn read(from: &str, text: &str) -> Result<Self, ReadError> {
         let refused = |reason: String| ReadError { line: 0, column: 0, reason };
         match schema::of(text)? {
@@ -50,7 +50,7 @@ impl<T: Kind> Baseline<T> {
     }
 }
 
-/// What cannot be of a figure: a value beside its interval, or a share that is none.
+/// The contradiction in a figure, if any: a value outside its interval, or a share outside 0 to 1.
 pub(crate) fn of_estimate(name: &str, found: Estimate, is_share: bool) -> Option<String> {
     let beside = found.low.is_some_and(|low| low > found.value) || found.high.is_some_and(|high| high < found.value);
     if beside {

@@ -8,7 +8,7 @@ use crate::spread::Margin;
 use crate::statistics::Estimate;
 use crate::statistics::change::Change;
 
-/// In what a figure is counted.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -22,28 +22,28 @@ pub enum Unit {
     Count,
 }
 
-/// A figure that two reports have, and what became of it.
+/// A figure that both reports have, and its change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Where it was taken: a point, a form, a way.
+    /// The place where it was measured, such as a point, a form or a way.
     pub place: String,
-    /// What it is, as it is said.
+    /// The name of the figure, as sentences use it.
     pub figure: String,
-    /// In what it is counted.
+    /// The unit of its values.
     pub unit: Unit,
-    /// What it was in the earlier report, with its interval there.
+    /// The earlier value, with its interval in that report.
     pub old: Estimate,
-    /// What it is in this one, with its interval here.
+    /// The present value, with its interval in this report.
     pub new: Estimate,
     /// The change in % of the earlier value, with the interval of 95 %; unset = there is no ratio.
     pub change_percent: Option<Estimate>,
-    /// How often a difference as large would come about by chance; unset = no test applies, or the runs do not bound it.
+    /// The probability of a difference at least as large by chance; unset = no test applies, or the runs do not bound it.
     pub p: Option<f64>,
     /// Whether chance alone hardly explains the change.
     pub significant: bool,
-    /// Whether the runs bound both values, so that it could be judged.
+    /// Whether the runs bound both values, so that the change could be judged.
     pub bounded: bool,
-    /// How that was judged.
+    /// The test that judged the change.
     pub test: &'static str,
 }
 
@@ -58,18 +58,18 @@ impl Compared {
         Self { place: place.to_owned(), figure: figure.to_owned(), unit, old, new, change_percent, p: change.p, significant, bounded, test }
     }
 
-    /// The same, judged otherwise than by a p-value.
+    /// Overrides the significance, for figures that are not judged by a p-value.
     #[must_use]
     pub fn judged(self, significant: bool) -> Self {
         Self { significant, bounded: true, ..self }
     }
 
-    /// Whether there is nothing to show: what never happened in either report.
+    /// Whether there is nothing to show, because both values are 0.
     pub fn is_nothing(&self) -> bool {
         self.old.value == 0.0 && self.new.value == 0.0
     }
 
-    /// A value as it is said.
+    /// Formats a value in the figure's unit.
     pub fn value(&self, value: f64) -> String {
         match self.unit {
             Unit::Share => format!("{:.1} %", 100.0 * value),
@@ -80,19 +80,19 @@ impl Compared {
         }
     }
 
-    /// `-12.0 %`; empty when there is no ratio.
+    /// The change in %, such as `-12.0 %`; empty when there is no ratio.
     pub fn change(&self) -> String {
         self.change_percent.map_or_else(String::new, |change| percent(change.value))
     }
 
-    /// `-13.1 to -10.9 %`; `?` where nothing bounds it.
+    /// The interval of the change, such as `-13.1 to -10.9 %`; `?` where nothing bounds it.
     pub fn interval(&self) -> String {
         let Some(change) = self.change_percent else { return String::new() };
         let end = |end: Option<f64>| end.map_or_else(|| "?".to_owned(), signed);
         if change.low.is_none() && change.high.is_none() { String::new() } else { format!("{} to {} %", end(change.low), end(change.high)) }
     }
 
-    /// What became of the figure, in a few words for a table.
+    /// The verdict on the change, in a few words for a table.
     pub fn verdict(&self) -> &'static str {
         if self.significant {
             "significant"
@@ -105,7 +105,7 @@ impl Compared {
         }
     }
 
-    /// `conflicts per call fell by 12.0 %, from 2.55 to 2.24 (95 % interval -13.1 to -10.9 %), significant`.
+    /// The change in words: `conflicts per call fell by 12.0 %, from 2.55 to 2.24 (95 % interval -13.1 to -10.9 %), significant`.
     pub fn told(&self) -> String {
         let (old, new) = (self.value(self.old.value), self.value(self.new.value));
         if self.old.value == self.new.value {
@@ -125,7 +125,7 @@ fn percent(value: f64) -> String {
     format!("{} %", signed(value))
 }
 
-/// With its sign and one decimal: `+0.4`, `-13.1`, `0.0`.
+/// Formats a number with its sign and one decimal: `+0.4`, `-13.1`, `0.0`.
 fn signed(value: f64) -> String {
     let text = format!("{value:+.1}");
     if text == "+0.0" || text == "-0.0" { "0.0".to_owned() } else { text }

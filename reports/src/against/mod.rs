@@ -1,10 +1,10 @@
-//! What changed since an earlier report of the same kind: `report … --against OLD`.
+//! Changes since an earlier report of the same kind: `report … --against OLD`.
 //!
 //! ```text
 //!  OLD: report.json ─► Baseline ─┐  settings that differ ─► refused, or told
 //!  this report ──────────────────┴─► Compared, a figure each ─► Against ─► sentences, table
 //! ```
-//! Here is what comparisons have in common. What is a figure and which of them belong together is said where the reports are.
+//! This module holds what all comparisons have in common. The modules of the reports define the figures and match them.
 
 mod baseline;
 mod compared;
@@ -21,45 +21,45 @@ use crate::Made;
 use crate::human;
 use crate::statistics::change::LEVEL;
 
-/// What changed since an earlier report.
+/// The changes since an earlier report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// The earlier report, as the user named it.
     pub from: String,
-    /// How that was made.
+    /// The way in which the earlier report was made.
     pub made: Made,
-    /// A change is significant when its p-value is below this.
+    /// The significance level: a change is significant when its p-value is below it.
     pub level: f64,
     /// The settings in which the reports differ.
     pub differs: Vec<Differs>,
-    /// What changed, a sentence each, the headline first.
+    /// The changes, a sentence each, the headline first.
     pub answers: Vec<String>,
-    /// Each figure that both reports have.
+    /// The figures that both reports have.
     pub changes: Vec<Compared>,
-    /// What only one of the reports has, a sentence each.
+    /// Sentences on what only one of the reports has.
     pub apart: Vec<String>,
 }
 
-/// Why two reports cannot be compared: a sentence about what differs.
+/// The reason why two reports cannot be compared: a sentence about what differs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Incomparable(pub String);
 
-/// What of two reports is compared, before it is told.
+/// Two reports matched figure by figure, before the comparison is put into words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pairs {
     /// The settings in which they differ.
     pub differs: Vec<Differs>,
-    /// Each figure that both have; the first ones make the headline.
+    /// The figures that both have; the first ones make the headline.
     pub changes: Vec<Compared>,
-    /// How many of these make the headline.
+    /// The number of figures that make the headline.
     pub headline: usize,
-    /// What only one of them has, a sentence each.
+    /// Sentences on what only one of them has.
     pub apart: Vec<String>,
 }
 
 impl Against {
-    /// The comparison with the report `old`, which was made so; `made` says how this one was.
+    /// The comparison of a report with an earlier one; `old` and `made` record how the two were made.
     pub fn new(from: &str, old: &Made, made: &Made, pairs: Pairs) -> Self {
         let Pairs { mut differs, changes, headline, apart } = pairs;
         if old.build != made.build {
@@ -73,7 +73,7 @@ impl Against {
     }
 }
 
-/// The headline: figures of one place, in one sentence.
+/// The headline: the figures of one place, in one sentence.
 fn sentence(changes: &[Compared]) -> Option<String> {
     let first = changes.first()?;
     let told: Vec<String> = changes.iter().map(Compared::told).collect();
@@ -88,7 +88,7 @@ fn what_differs(differs: &[Differs], old: &Made, made: &Made) -> String {
     }
 }
 
-/// How many of the figures changed, beside how many would seem to.
+/// A sentence that counts the significant changes, and those to be expected by chance.
 fn counted(changes: &[Compared]) -> Option<String> {
     let judged = changes.iter().filter(|change| change.p.is_some()).count();
     let significant = changes.iter().filter(|change| change.significant).count();
@@ -104,7 +104,7 @@ fn counted(changes: &[Compared]) -> Option<String> {
     })
 }
 
-/// What a report is read back as, to be compared with a later one of its kind.
+/// A kind of report that can be read back and compared with a later one.
 pub trait Kind: for<'de> Deserialize<'de> {
     /// The schema of its JSON.
     const SCHEMA: &'static str;
@@ -112,9 +112,9 @@ pub trait Kind: for<'de> Deserialize<'de> {
     /// The verb that makes it.
     const VERB: &'static str;
 
-    /// How it was made.
+    /// The way in which the report was made.
     fn made(&self) -> &Made;
 
-    /// The first thing in it that cannot be, in words.
+    /// The first contradiction in the report, in words.
     fn contradiction(&self) -> Option<String>;
 }

@@ -1,4 +1,4 @@
-//! What reports were asked for, as names and values.
+//! The settings of a report, as names and values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::Serialize;
 /// The settings of a scenario by their names, such as `workload.nodes`; values as TOML has them.
 pub type Settings = BTreeMap<String, String>;
 
-/// A setting that has another value in two reports.
+/// A setting whose value differs between two reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Differs {
-    /// What it is called on the command line or in a scenario.
+    /// Its name on the command line or in a scenario.
     pub setting: String,
     /// The earlier value; empty = it was not set.
     pub old: String,
@@ -27,7 +27,7 @@ impl Differs {
 }
 
 impl fmt::Display for Differs {
-    /// `latency was 4 ms and is 8 ms`.
+    /// Writes `latency was 4 ms and is 8 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting, old, new } = self;
         match (old.is_empty(), new.is_empty()) {
@@ -38,7 +38,7 @@ impl fmt::Display for Differs {
     }
 }
 
-/// The settings that are not the same.
+/// The settings whose values differ.
 pub fn differences(old: &Settings, new: &Settings) -> Vec<Differs> {
     let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let value = |settings: &Settings, name: &String| settings.get(name).cloned().unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn differences(old: &Settings, new: &Settings) -> Vec<Differs> {
     each.filter(|one| one.old != one.new).collect()
 }
 
-/// Some settings in words: `latency was 4 ms and is 8 ms; …`.
+/// The differences in words: `latency was 4 ms and is 8 ms; …`.
 pub fn told(differs: &[Differs]) -> String {
     differs.iter().map(Differs::to_string).collect::<Vec<_>>().join("; ")
 }

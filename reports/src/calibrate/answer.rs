@@ -1,13 +1,13 @@
-//! What a log says of its server, and what it does not say, in sentences.
+//! Sentences on what a log says of its server, and on what it does not say.
 
 use super::{Fit, Level, LogFacts};
 use crate::Seconds;
 use crate::human::{self, count, plural};
 
-/// Below this, a lower bound of the width says nothing.
+/// The width below which a lower bound says nothing.
 const SEVERAL: u32 = 2;
 
-/// So many times the fitted rate are more than chance makes of a second.
+/// The factor by which a second's answers must exceed the fitted rate to be more than chance.
 const BEYOND: f64 = 1.1;
 
 pub(super) fn time(seconds: f64) -> String {
@@ -19,7 +19,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// The answer, the headline first.
+/// The sentences of the answer, the headline first.
 pub(super) fn sentences(log: &LogFacts, fit: &Fit, levels: &[Level], file: &str) -> Vec<String> {
     let mut answers = Vec::new();
     let took = |part: f64| {
@@ -88,12 +88,12 @@ pub(super) fn sentences(log: &LogFacts, fit: &Fit, levels: &[Level], file: &str)
 }
 
 fn whole(number: f64) -> String {
-    // More than three digits of a rate would be believed.
+    // More than three digits of a rate would suggest too much precision.
     let digits = 10f64.powi((number.max(1.0).log10().floor() as i32 - 2).max(0));
     count(((number / digits).round() * digits) as u64)
 }
 
-/// What the log does not say.
+/// Sentences on what the log does not say.
 pub(super) fn unsaid(log: &LogFacts, fit: &Fit, network: bool) -> Vec<String> {
     let mut unsaid = Vec::new();
     if !network {

@@ -1,4 +1,4 @@
-//! The picture of the fit: measured latency against load, beside what the fitted settings give.
+//! The figure of the fit: measured latency against load, beside the latency that the fitted settings give.
 
 use super::{CalibrateReport, Kind, Level};
 use crate::figure::{Axis, Curve, Figure, Kind as Written, Scale};

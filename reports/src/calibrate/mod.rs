@@ -1,10 +1,10 @@
-//! `report calibrate`: how fast a real API server is, by its audit log, and how much it does at a time.
+//! `report calibrate`: the speed of a real API server and its number of parallel requests, from its audit log.
 //!
 //! ```text
 //!  latencies by verb, resource and load ─► Fit ─► settings of a scenario
 //!                     └────────────────────┴────► sentences, tables, the picture of the fit
 //! ```
-//! Whoever reads the log and fits the queue hands over what was found; everything else follows from that.
+//! The caller reads the log and fits the queue; everything else follows from those results.
 
 mod answer;
 mod figures;
@@ -22,64 +22,64 @@ use crate::schema::CalibrateSchema;
 use crate::statistics::Estimate;
 use crate::{Made, Report};
 
-/// The question of `report calibrate`.
+/// The question that `report calibrate` answers.
 pub const QUESTION: &str = "How long does this API server work on a request, and on how many at a time?";
 
-/// What a log holds, and what of it was left out.
+/// The contents of a log, and what was left out of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LogFacts {
-    /// When its first request came, as RFC 3339.
+    /// The arrival of its first request, as RFC 3339.
     pub from: String,
-    /// When its last request was answered.
+    /// The time at which its last request was answered, as RFC 3339.
     pub until: String,
-    /// Requests with both of their times.
+    /// The number of requests with both of their times.
     pub requests: u64,
-    /// Watches and other requests that stay open on purpose.
+    /// The number of watches and other requests that stay open on purpose.
     pub long_running: u64,
-    /// Requests refused with 429, which say nothing of how long work takes.
+    /// The number of requests refused with 429, which say nothing about service times.
     pub throttled: u64,
-    /// Requests that failed with 5xx: a load for others, and no latency.
+    /// The number of requests that failed with 5xx: they count as load for others, not as latencies.
     pub failed: u64,
-    /// Events without the time of arrival or of the answer.
+    /// The number of events that lack the time of arrival or of the answer.
     pub without_time: u64,
-    /// Requests that were received, and of whose answer nothing is said.
+    /// The number of requests that were received, but whose answer is not in the log.
     pub without_response: u64,
-    /// Events more than a second after a later one.
+    /// The number of events more than a second after a later one.
     pub unordered: u64,
-    /// Where the last line of a file is cut: `FILE:LINE`.
+    /// The places where the last line of a file is cut off: `FILE:LINE`.
     pub cut: Vec<String>,
-    /// The most requests that were in flight at a time.
+    /// The most requests in flight at the same time.
     pub load_max: u32,
-    /// The most requests that were answered within one second.
+    /// The most requests answered within one second.
     pub answered_per_second_max: u64,
 }
 
 /// The requests of one verb and one resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Group {
-    /// What was asked for: `get`, `list`, `update` and so on.
+    /// The verb of the requests: `get`, `list`, `update` and so on.
     pub verb: String,
-    /// The resource, with its subresource: `pods/status`; `(path)` for what is none.
+    /// The resource, with its subresource: `pods/status`; `(path)` for a request that names no resource.
     pub resource: String,
-    /// How many were answered.
+    /// The number of requests that were answered.
     pub requests: u64,
-    /// How many of them met a conflict (409).
+    /// The number of them that met a conflict (409).
     pub conflicts: u64,
-    /// How many came while no other request was in flight.
+    /// The number of calm requests: those that came while no other request was in flight.
     pub calm: u64,
-    /// The mean latency of these.
+    /// The mean latency of calm requests.
     pub calm_mean_s: Option<f64>,
-    /// Half of these took no longer.
+    /// The median latency of calm requests.
     pub calm_p50_s: Option<f64>,
-    /// 99 of 100 of these took no longer.
+    /// The 99th percentile of the latency of calm requests.
     pub calm_p99_s: Option<f64>,
-    /// Half of all took no longer.
+    /// The median latency of all requests.
     pub p50_s: f64,
-    /// 99 of 100 of all took no longer.
+    /// The 99th percentile of the latency of all requests.
     pub p99_s: f64,
 }
 
-/// What a request does to a server.
+/// The kind of work that a request causes at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -92,10 +92,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In the order of tables.
+    /// All kinds, in the order of tables.
     pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Conflict];
 
-    /// As a table has it, in the plural.
+    /// The name of the kind in tables, in the plural.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Read => "reads",
@@ -105,55 +105,55 @@ impl Kind {
     }
 }
 
-/// The requests of one kind that met the same load: so many others were in flight when they came.
+/// The requests of one kind that met the same load, which is the number of others in flight when they came.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {
-    /// What the requests of the level do to a server.
+    /// The kind of the requests of the level.
     pub kind: Kind,
     /// The fewest others in flight.
     pub from: u32,
     /// The most others in flight.
     pub to: u32,
-    /// How many requests met this load, and were carried out or met a conflict.
+    /// The number of requests that met this load and were carried out or met a conflict.
     pub requests: u64,
-    /// How many others were in flight, on average.
+    /// The average number of others in flight.
     pub load: f64,
-    /// How many requests came within the second before, on average.
+    /// The average number of requests that came within the second before.
     pub arrivals_per_s: f64,
-    /// Their mean latency, from arrival to answer, with its interval of 95 %.
+    /// The mean latency, from arrival to answer, with its interval of 95 %.
     pub measured_s: Estimate,
     /// The mean latency of the same requests at a server with the fitted settings; unset = too few requests to fit.
     pub fitted_s: Option<f64>,
 }
 
 impl Level {
-    /// The load as a table has it: `0`, `2 to 3`.
+    /// The load in a table: `0`, `2 to 3`.
     pub fn others(&self) -> String {
         if self.from == self.to { self.from.to_string() } else { format!("{} to {}", self.from, self.to) }
     }
 
-    /// By which part the fitted latency is off.
+    /// The relative error of the fitted latency.
     pub fn error(&self) -> Option<f64> {
         Some(self.fitted_s? / self.measured_s.value - 1.0)
     }
 }
 
-/// The time that a kind of request takes, as a scenario has it.
+/// The service time of a kind of request, as a scenario has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Took {
     /// The mean latency of the calm requests, in seconds.
     pub mean_s: f64,
     /// The median of the lognormal distribution with this mean, and the scatter that neighbouring requests of the log have.
     pub median_s: f64,
-    /// 99 of 100 take no longer, in that distribution.
+    /// The 99th percentile of that distribution, in seconds.
     pub p99_s: f64,
-    /// The longest that was seen.
+    /// The longest latency seen, in seconds.
     pub max_s: f64,
-    /// How many calm requests it rests on.
+    /// The number of calm requests on which it rests.
     pub requests: u64,
 }
 
-/// How many requests a server works on at a time.
+/// The number of requests that a server works on at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Width {
     /// The number that fits best.
@@ -162,58 +162,58 @@ pub struct Width {
     pub low: u32,
     /// The upper end of the same interval.
     pub high: u32,
-    /// The part of a calm latency that keeps a processor busy; the rest passes whatever the load.
+    /// The part of a calm latency that keeps a processor busy; the rest does not depend on the load.
     pub share: f64,
-    /// The most requests that it answers in a second, of the mix of the log.
+    /// The most requests that it answers in a second, with the mix of the log.
     pub per_second: Estimate,
-    /// By which part the fitted means of the levels are off: the root of the mean square.
+    /// The relative error of the fitted means of the levels: the root of the mean square.
     pub error: f64,
 }
 
-/// What was found of a server.
+/// The results of the fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
-    /// What a calm read takes.
+    /// The service time of a calm read.
     pub read: Option<Took>,
-    /// What a calm write takes.
+    /// The service time of a calm write.
     pub write: Option<Took>,
-    /// What a write that meets a conflict takes more, in seconds; unset = too few of them.
+    /// The extra time of a write that meets a conflict, in seconds; unset = too few of them.
     pub conflict_s: Option<f64>,
-    /// How many requests are worked on at a time; unset = no queue shows in the log.
+    /// The number of requests worked on at the same time; unset = no queue shows in the log.
     pub width: Option<Width>,
-    /// So many requests at a time were still answered as fast as one.
+    /// The largest number of parallel requests that were still answered as fast as one.
     pub width_at_least: u32,
 }
 
-/// What `report calibrate` answers.
+/// The report of `report calibrate`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CalibrateReport {
     schema: CalibrateSchema,
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
     /// The answer, a sentence each; the headline comes first.
     pub answers: Vec<String>,
-    /// What the log does not say, a sentence each.
+    /// Sentences on what the log does not say.
     pub unsaid: Vec<String>,
-    /// What the log holds.
+    /// The contents of the log.
     pub log: LogFacts,
-    /// What was found of the server.
+    /// The results of the fit.
     pub fit: Fit,
     /// The requests by verb and resource, the most frequent first.
     pub groups: Vec<Group>,
     /// The requests by kind and load.
     pub levels: Vec<Level>,
-    /// The settings that were written, as the text of a scenario.
+    /// The settings that were written, as the text of a scenario file.
     pub settings: String,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with: see [`exit`].
+    /// The exit code of the process: see [`exit`].
     pub exit_code: u8,
 }
 
 impl CalibrateReport {
-    /// The report of what was found; `network` says whether the caller stated how long messages take, and `file` where the settings go.
+    /// The report of a fit; `network` says whether the caller stated the network's latency, and `file` is the destination of the settings.
     pub fn new(made: Made, log: LogFacts, fit: Fit, groups: Vec<Group>, levels: Vec<Level>, network: bool, file: &str) -> Self {
         let answers = answer::sentences(&log, &fit, &levels, file);
         let unsaid = answer::unsaid(&log, &fit, network);
@@ -257,7 +257,7 @@ pub(crate) mod tests {
         Level { kind, from, to, requests: 500, load, arrivals_per_s: 100.0 + load, measured_s, fitted_s: Some(fitted) }
     }
 
-    /// A server that does two things at a time.
+    /// A report on a server that works on two requests at the same time.
     pub(crate) fn report() -> CalibrateReport {
         let took = |mean_s: f64| Took { mean_s, median_s: mean_s * 0.8, p99_s: mean_s * 4.0, max_s: mean_s * 9.0, requests: 300 };
         let width = Width {

@@ -16,7 +16,7 @@ const LEVELS: [Column<Level>; 7] = [
     ("Off by", |level| maybe(level.error(), |error| format!("{:+.0} %", 100.0 * error))),
 ];
 
-/// The file's text.
+/// The HTML text of the page.
 ///
 /// # Errors
 /// A figure could not be drawn.

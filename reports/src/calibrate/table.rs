@@ -1,4 +1,4 @@
-//! `levels.csv`: one row a kind of request and load.
+//! `levels.csv`: one row for each kind of request and load.
 
 use super::{CalibrateReport, Level};
 use crate::Made;
@@ -6,7 +6,7 @@ use crate::cells::maybe;
 use crate::column::{self, Column, Unit};
 use crate::schema::LevelsSchema;
 
-/// How the report was made, and the level of the row.
+/// The way in which the report was made, and the level of the row.
 type Row<'a> = (&'a Made, &'a Level);
 type Of<'a> = Column<Row<'a>>;
 

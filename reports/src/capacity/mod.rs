@@ -1,10 +1,10 @@
-//! `report capacity`: how many adaptors one pool serves before an objective is missed.
+//! `report capacity`: the number of adaptors that one pool serves before an objective is missed.
 //!
 //! ```text
 //!  objectives ─┐
 //!  curve ──────┴─► bisect ─(bursts at N, until each objective is decided)─► Found ─► a sentence
 //! ```
-//! The search takes it that more adaptors never make an objective easier to meet.
+//! The search assumes that more adaptors never make an objective easier to meet.
 
 mod search;
 
@@ -17,21 +17,21 @@ use crate::conflicts::{ConflictsReport, Metric, Point};
 use crate::demand::DemandReport;
 pub use crate::objective::{Decision, Objective};
 
-/// The largest object that etcd takes, in bytes (B §1.2).
+/// The largest object that etcd accepts, in bytes (B §1.2).
 pub const OBJECT_MAX: u64 = 1 << 20;
 
-/// What `report capacity` answers.
+/// The report of `report capacity`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum CapacityReport {
-    /// Of bursts at one pool.
+    /// A report on bursts at one pool.
     Bursts(ConflictsReport),
-    /// Of pods that come and go.
+    /// A report on pods that come and go.
     Pods(DemandReport),
 }
 
 impl CapacityReport {
-    /// What the process exits with, one of the codes of [`crate::exit`].
+    /// The exit code of the process, one of the codes of [`crate::exit`].
     pub fn exit_code(&self) -> u8 {
         match self {
             CapacityReport::Bursts(report) => report.exit_code,
@@ -39,7 +39,7 @@ impl CapacityReport {
         }
     }
 
-    /// The code that the process exits with, to be set, and what could not be written.
+    /// The exit code of the process, mutable, and sentences on what could not be written.
     pub fn ending(&mut self) -> (&mut u8, &[String]) {
         match self {
             CapacityReport::Bursts(report) => (&mut report.exit_code, &report.unwritten),
@@ -48,18 +48,18 @@ impl CapacityReport {
     }
 }
 
-/// What a curve's search found.
+/// The result of the search along a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The name of the curve, as its points have it.
+    /// The name of the curve, as its points use it.
     pub series: String,
-    /// Up to how many adaptors or nodes the objectives are met for certain.
+    /// The largest number of adaptors or nodes that certainly meet the objectives.
     pub capacity: Capacity,
-    /// The plan of a burst that misses an objective, if there is one.
+    /// The path of the plan of a burst that misses an objective, if there is one.
     pub plan: Option<String>,
 }
 
-/// What a search says, in a sentence; `points` are those it tried.
+/// The result of a search in a sentence; `points` are those that it tried.
 pub fn sentence(found: &Found, objectives: &[Objective], points: &[&Point]) -> String {
     let wanted: Vec<String> = objectives.iter().map(Objective::to_string).collect();
     let wanted = wanted.join(" and ");
@@ -112,10 +112,10 @@ fn told(metric: Metric, found: crate::statistics::Estimate) -> String {
     }
 }
 
-/// Limits that no policy moves: the size of the document, and what a client may send.
+/// Limits that do not depend on the policy: the size of the document, and the requests that a client may send.
 ///
-/// `record_bytes` is what a record takes in the document and `empty_bytes` the document without any; a client may send `burst` requests at
-/// once and `per_second` after that, and an allocation without a conflict takes `requests` of them.
+/// `record_bytes` is the size of a record in the document and `empty_bytes` that of the document without any; a client may send `burst`
+/// requests at once and `per_second` after that, and an allocation without a conflict takes `requests` of them.
 pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: f64, requests: u32) -> [String; 2] {
     let records = OBJECT_MAX.saturating_sub(empty_bytes) / record_bytes.max(1);
     [
@@ -133,9 +133,9 @@ pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: 
     ]
 }
 
-/// The same of Spiderpool: a record takes `record_bytes` in the status of its pool, and an agent's client may send `burst` requests at once
-/// and `per_second` after that. An allocation without a conflict reads the pod, the list of pools and the pool, and writes the pool and the
-/// endpoint.
+/// The same limits for Spiderpool: a record takes `record_bytes` in the status of its pool, and an agent's client may send `burst` requests
+/// at once and `per_second` after that. An allocation without a conflict reads the pod, the list of pools and the pool, and writes the pool
+/// and the endpoint.
 pub fn agent_limits(record_bytes: u64, (per_second, burst): (f64, u32)) -> [String; 2] {
     const REQUESTS: u32 = 5;
     let records = OBJECT_MAX / record_bytes.max(1);

@@ -1,26 +1,26 @@
-//! The largest number for which something holds.
+//! Search for the largest or smallest number for which a condition holds.
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// It holds for the largest number that was asked about.
+    /// The condition holds for the largest number of the range.
     All(u32),
-    /// It holds for this number and not for the next.
+    /// The condition holds for this number and not for the next.
     UpTo(u32),
-    /// It does not hold for the smallest number that was asked about.
+    /// The condition does not hold for the smallest number of the range.
     None(u32),
 }
 
-/// The largest number from `least` to `most` for which `holds`, if whatever holds for a number holds for smaller ones; the two numbers
-/// between which it changes have both been tried.
+/// Returns the largest number from `least` to `most` for which `holds`, assuming that what holds for a number holds for smaller ones. The
+/// two numbers between which it changes have both been tried.
 ///
 /// # Errors
-/// That of `holds`, at once.
+/// The error of `holds`, at once.
 pub fn largest<E>(least: u32, most: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Result<Capacity, E> {
     if !holds(least)? {
         return Ok(Capacity::None(least));
     }
-    // Doubling first: what is too much by far takes longest to try.
+    // Doubling first: numbers that are far too large take longest to try.
     let (mut fine, mut bad) = (least, None);
     while bad.is_none() && fine < most {
         let next = fine.saturating_mul(2).min(most);
@@ -34,19 +34,19 @@ pub fn largest<E>(least: u32, most: u32, mut holds: impl FnMut(u32) -> Result<bo
     Ok(Capacity::UpTo(fine))
 }
 
-/// Numbers between which nothing was tried, although what was asked changes there.
+/// Two numbers between which the condition changes, and between which nothing was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The largest number for which it holds.
+    /// The largest number tried for which the condition holds.
     pub fine: u32,
-    /// The smallest for which it does not.
+    /// The smallest number tried for which it does not hold.
     pub bad: u32,
 }
 
-/// What [`largest`] found, from the numbers that it tried and whether it held for them. `None` if there are none.
+/// Returns what [`largest`] found, from the numbers that it tried and whether the condition held for them. `None` if there are none.
 ///
 /// # Errors
-/// It was not tried to the end.
+/// The search was not finished.
 pub fn known(tried: impl IntoIterator<Item = (u32, bool)>) -> Result<Option<Capacity>, Open> {
     let (mut fine, mut bad): (Option<u32>, Option<u32>) = (None, None);
     for (number, holds) in tried {
@@ -65,14 +65,14 @@ pub fn known(tried: impl IntoIterator<Item = (u32, bool)>) -> Result<Option<Capa
     }
 }
 
-/// The smallest number from `least` to `most` for which `holds`, if whatever holds for a number holds for larger ones; `None` if it holds
-/// for none of them. `guess` is tried first. The number and the one below it have both been tried, unless it is `least`.
+/// Returns the smallest number from `least` to `most` for which `holds`, assuming that what holds for a number holds for larger ones;
+/// `None` if it holds for none of them. `guess` is tried first. The number and the one below it have both been tried, unless it is `least`.
 ///
 /// # Errors
-/// That of `holds`, at once.
+/// The error of `holds`, at once.
 pub fn smallest<E>(least: u32, most: u32, guess: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Result<Option<u32>, E> {
     let guess = guess.clamp(least, most);
-    // Both ends of what is open, as a width so that the smallest number has one below it.
+    // The bounds are `i64`, so that the smallest number has one below it.
     let (mut bad, mut fine) = (i64::from(least) - 1, None);
     if holds(guess)? {
         fine = Some(guess)
@@ -83,7 +83,7 @@ pub fn smallest<E>(least: u32, most: u32, guess: u32, mut holds: impl FnMut(u32)
         fine = Some(most);
     }
     let Some(mut fine) = fine else { return Ok(None) };
-    // Steps that double: a good guess is near, and what is far too small takes longest to try.
+    // Steps that double: a good guess is near, and numbers that are far too small take longest to try.
     let mut step = 1;
     while i64::from(fine) - bad > 1 {
         let middle = (i64::from(fine) - step).max(bad + (i64::from(fine) - bad) / 2) as u32;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// By trying every number.
+        /// Compares the search with a scan of every number.
         #[test]
         fn the_search_finds_what_a_scan_finds(least in 1u32..50, more in 0u32..300, limit in 0u32..400) {
             let most = least + more;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// By trying every number.
+        /// Compares the search with a scan of every number.
         #[test]
         fn the_smallest_is_what_a_scan_finds(least in 1u32..50, more in 0u32..300, guess in 0u32..400, limit in 0u32..400) {
             let most = least + more;

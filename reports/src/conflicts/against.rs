@@ -1,4 +1,4 @@
-//! Points of two reports compared: those that have the same setting, but for what one means to compare.
+//! Comparison of the points of two reports: points match when their settings agree in all but the compared ones.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use crate::statistics::change::{self, Change};
 /// An earlier report on points: of `report conflicts`, or of `report capacity` without a scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OldConflicts {
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// Its points, in the order of its curves.
+    /// The points, in the order of its curves.
     pub points: Vec<Point>,
-    /// What was searched for, if anything was.
+    /// The search of the report, if it was one.
     #[serde(default)]
     pub searched: Option<Searched>,
 }
@@ -62,10 +62,10 @@ const COMPARED: [Metric; 7] = [
     Metric::AllocateP99,
 ];
 
-/// How many of them make the headline.
+/// The number of figures in the headline.
 const HEADLINE: usize = 2;
 
-/// The setting of a point as `--vary` names it. What follows from other settings is told by these.
+/// The setting of a point as `--vary` names it. Settings that follow from others are given in terms of those.
 fn settings(setting: &Setting) -> Settings {
     let sharers = match setting.system {
         System::Byom => "instances",
@@ -80,7 +80,7 @@ fn settings(setting: &Setting) -> Settings {
         ("system", setting.system.name().to_owned()),
         (sharers, setting.instances.to_string()),
         ("pods", setting.pods.to_string()),
-        // Unless it was asked for, there are as many free addresses as follow from how many share them.
+        // Unless the user set it, the number of free addresses follows from the number of sharers.
         ("pool", if free == 2 * wanted { "two free addresses for each pod".to_owned() } else { setting.addresses.to_string() }),
         ("fill", format!("{:.1} %", 100.0 * setting.fill())),
         ("spread", seconds(setting.spread)),
@@ -106,7 +106,7 @@ fn settings(setting: &Setting) -> Settings {
     all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The values that a setting has at some points, in the order in which they first appear.
+/// The distinct values of a setting at some points, in the order in which they first appear.
 fn values<'a>(all: &'a [Settings], name: &str) -> Vec<&'a str> {
     let mut values = Vec::new();
     for value in all.iter().map(|one| one.get(name).map_or("", String::as_str)) {
@@ -117,13 +117,13 @@ fn values<'a>(all: &'a [Settings], name: &str) -> Vec<&'a str> {
     values
 }
 
-/// What two sets of points differ in, and by which settings a point of one finds its like among the others.
+/// The settings in which two sets of points differ, and those by which points of the two are matched.
 struct Fit {
     differs: Vec<Differs>,
     shared: Vec<String>,
 }
 
-/// Whether points can be compared: a setting may differ if it has one value here and one there.
+/// Checks that points can be compared: a setting may differ if it has one value here and one there.
 fn fit(old: &[Settings], new: &[Settings]) -> Result<Fit, Incomparable> {
     let names: BTreeSet<&String> = old.iter().chain(new).flat_map(Settings::keys).collect();
     let mut fit = Fit { differs: Vec::new(), shared: Vec::new() };
@@ -147,10 +147,10 @@ fn fit(old: &[Settings], new: &[Settings]) -> Result<Fit, Incomparable> {
     Ok(fit)
 }
 
-/// Whether a report on points with these settings can be compared with an earlier one. `objectives`: what is searched for, if anything is.
+/// Checks that a report on points with these settings can be compared with an earlier one. `objectives`: those of the search, if it is one.
 ///
 /// # Errors
-/// What makes the figures different ones.
+/// A sentence on what makes the figures incomparable.
 pub fn comparable(old: &Baseline<OldConflicts>, new: &[&Setting], objectives: Option<&[String]>) -> Result<(), Incomparable> {
     let (before, now) = (all(old.report.points.iter().map(|point| &point.setting)), all(new.iter().copied()));
     let systems = |all: &[Settings]| values(all, "system").join(", ");
@@ -179,10 +179,10 @@ fn all<'a>(settings_of: impl Iterator<Item = &'a Setting>) -> Vec<Settings> {
     settings_of.map(settings).collect()
 }
 
-/// Compares points, and what was searched for.
+/// Compares points and the results of searches.
 ///
 /// # Errors
-/// Those of [`comparable`].
+/// The errors of [`comparable`].
 pub fn compare(old: &Baseline<OldConflicts>, new: &[Point], searched: Option<&Searched>) -> Result<Pairs, Incomparable> {
     let settings_of: Vec<&Setting> = new.iter().map(|point| &point.setting).collect();
     comparable(old, &settings_of, searched.map(|searched| &*searched.objectives))?;
@@ -192,7 +192,7 @@ pub fn compare(old: &Baseline<OldConflicts>, new: &[Point], searched: Option<&Se
         (Some(before), Some(now)) => compare_limits(before, now, new, &mut pairs),
         _ => Vec::new(),
     };
-    // A search tries other numbers each time: that these differ is its answer.
+    // A search tries other numbers each time; that these differ is its result.
     let along = if searched.is_some() { &["instances", "nodes"][..] } else { &[] };
     let fit = fit_without(&before, &now, along)?;
     pairs.differs = fit.differs;
@@ -251,7 +251,7 @@ pub fn compare(old: &Baseline<OldConflicts>, new: &[Point], searched: Option<&Se
     Ok(pairs)
 }
 
-/// [`fit`], where settings `along` which a search went always count as shared.
+/// Does as [`fit`] does, but counts the settings `along` which a search went as shared.
 fn fit_without(old: &[Settings], new: &[Settings], along: &[&str]) -> Result<Fit, Incomparable> {
     let without = |all: &[Settings]| -> Vec<Settings> {
         all.iter()
@@ -265,7 +265,7 @@ fn fit_without(old: &[Settings], new: &[Settings], along: &[&str]) -> Result<Fit
     Ok(fit)
 }
 
-/// Where a point stands: how many share the pool, and what else is varied.
+/// The name of a point's place: the number of sharers of the pool, and what else is varied.
 fn place(point: &Point, setting: &Settings, varied: &[&String]) -> String {
     let (one, several) = point.setting.system.sharers();
     let mut told = human::plural(point.setting.instances.into(), one, several);
@@ -298,7 +298,7 @@ fn figure(place: &str, metric: Metric, old: &Point, new: &Point) -> Option<Compa
     Some(Compared::new(place, name(metric), unit, both, change, test))
 }
 
-/// A metric as a sentence says it.
+/// The name of a metric in a sentence.
 fn name(metric: Metric) -> &'static str {
     match metric {
         Metric::ConflictsPerCall => "conflicts per call",
@@ -312,7 +312,7 @@ fn name(metric: Metric) -> &'static str {
     }
 }
 
-/// How the largest numbers changed that meet the objectives.
+/// Compares the largest numbers that meet the objectives.
 fn compare_limits(old: &Searched, new: &Searched, points: &[Point], pairs: &mut Pairs) -> Vec<Compared> {
     let only = old.curves.len() == 1 && new.curves.len() == 1;
     let like = |limit: &Limit| old.curves.iter().find(|other| only || other.series == limit.series);
@@ -336,14 +336,14 @@ fn compare_limits(old: &Searched, new: &Searched, points: &[Point], pairs: &mut 
     found
 }
 
-/// A number for which the objectives hold, up to the one above which they do not.
+/// The largest number for which the objectives hold, as an estimate up to the one above which they do not.
 fn of_limit(limit: &Limit) -> Estimate {
     let value = f64::from(limit.holds_for);
     Estimate { value, low: Some(value), high: limit.at_most.map(|most| f64::from(most).max(value)) }
 }
 
-/// The change of a number that bursts decided, and whether it is significant: when the intervals are apart. Then some number between them
-/// misses an objective in one report and meets it in the other, each with the confidence of its interval.
+/// The change of a number that bursts decided, and whether it is significant: when the intervals are disjoint. Then some number between
+/// them misses an objective in one report and meets it in the other, each with the confidence of its interval.
 fn decided(old: Estimate, new: Estimate) -> (Change, bool) {
     let low = new.low.zip(old.high);
     let high = new.high.zip(old.low);
@@ -415,7 +415,7 @@ mod tests {
         let conflicts = &against.changes[0];
         assert_eq!((&*conflicts.place, &*conflicts.figure, conflicts.significant), ("8 adaptors", "conflicts per call", true));
         let change = conflicts.change_percent.unwrap();
-        // 22.5 conflicts a burst, and 3 more.
+        // 22.5 conflicts per burst, and 3 more.
         assert!(
             (change.value - 100.0 * 3.0 / 22.5).abs() < 1e-9 && change.low.unwrap() > 12.0 && change.high.unwrap() < 15.0,
             "{change:?}"

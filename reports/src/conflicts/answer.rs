@@ -1,4 +1,4 @@
-//! What points say, in sentences.
+//! The results of points, in sentences.
 
 use crate::human;
 use crate::statistics::Estimate;
@@ -11,10 +11,10 @@ use super::regime::Regime;
 use super::series;
 use super::setting::{IN_LOOPS, RESTARTED, Setting, System, TOGETHER};
 
-/// From this share of calls on, giving up is not rare any more.
+/// The share of calls from which giving up is no longer rare.
 pub(super) const RARE: f64 = 0.01;
 
-/// One sentence for each curve, and two on how it compares with what is known otherwise.
+/// One sentence for each curve, and two that compare the points with the model and the formulas.
 pub fn sentences(points: &[Point]) -> Vec<String> {
     let mut sentences: Vec<String> = series(points).into_iter().map(|(name, points)| of_series(name, &points)).collect();
     sentences.extend(series(points).into_iter().filter_map(|(name, points)| of_shortage(name, &points)));
@@ -27,7 +27,7 @@ pub fn sentences(points: &[Point]) -> Vec<String> {
     sentences
 }
 
-/// `31.8 % (31.6 to 32.0)`.
+/// Formats a share: `31.8 % (31.6 to 32.0)`.
 pub fn share(estimate: Estimate) -> String {
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     let ends = match (estimate.low, estimate.high) {
@@ -37,7 +37,7 @@ pub fn share(estimate: Estimate) -> String {
     format!("{} %{ends}", percent(estimate.value))
 }
 
-/// `2.55 (2.54 to 2.56)`.
+/// Formats a number: `2.55 (2.54 to 2.56)`.
 pub fn number(estimate: Estimate) -> String {
     let ends = match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!(" ({low:.2} to {high:.2})"),
@@ -51,8 +51,8 @@ pub fn time(seconds: f64) -> String {
     human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
 }
 
-/// What an answer rests on, as it stands behind the name of a curve: `, all at once, servers without a queue`. What lies along the axis and
-/// what the name says is left out.
+/// The assumptions of an answer, as they follow the name of a curve: `, all at once, servers without a queue`. The setting along the axis
+/// and those that the name states are left out.
 pub(super) fn assumed(name: &str, along: Along, setting: &Setting) -> String {
     let starts = match (setting.spread.is_zero(), setting.system) {
         (true, System::Byom) => "all at once".to_owned(),
@@ -75,13 +75,13 @@ pub(super) fn assumed(name: &str, along: Along, setting: &Setting) -> String {
     starts.into_iter().chain(Some(servers)).chain(faults).map(|part| format!(", {part}")).collect()
 }
 
-/// How many of the first calls give up, where pods ask again: these spread, and make the share of all calls smaller.
+/// The share of the first calls that give up, where pods ask again: repeated calls spread out, and make the share of all calls smaller.
 fn of_first(point: &Point) -> String {
     let first = point.get(Metric::FirstExhausted).filter(|first| *first != point.get(Metric::Exhausted).unwrap_or_default());
     first.map_or_else(String::new, |first| format!(" of all calls and {} of first ones", share(first)))
 }
 
-/// Why writes meet at a point.
+/// The reason why writes conflict at a point.
 pub(super) fn because(point: &Point) -> String {
     match point.regime() {
         Regime::LockStep => "as all move in lock step".to_owned(),
@@ -130,7 +130,8 @@ fn of_series(name: &str, points: &[&Point]) -> String {
     )
 }
 
-/// Where a pool has too few free addresses for all that ask: whoever gets none for that does not give up after conflicts.
+/// A sentence on a pool with too few free addresses for all that ask: a call refused for that does not count as one that gives up after
+/// conflicts.
 pub fn of_shortage(name: &str, points: &[&Point]) -> Option<String> {
     let asked = |point: &Point| u64::from(point.setting.instances) * u64::from(point.setting.pods);
     let free = |point: &Point| u64::from(point.setting.addresses.saturating_sub(point.setting.taken));
@@ -147,13 +148,13 @@ fn point_number(point: &Point, metric: Metric) -> String {
     point.get(metric).map_or_else(|| "no".to_owned(), number)
 }
 
-/// How many share the pool there: `16 adaptors`.
+/// The number of sharers of the pool at a point: `16 adaptors`.
 fn place(point: &Point) -> String {
     let (one, many) = point.setting.system.sharers();
     human::plural(u64::from(point.setting.instances), one, many)
 }
 
-/// Where acknowledgements are lost most.
+/// A sentence on the point where most acknowledged allocations are lost.
 fn of_losses(points: &[Point]) -> Option<String> {
     let worst = points.iter().max_by(|left, right| left.value(Metric::LostRate).total_cmp(&right.value(Metric::LostRate)))?;
     if worst.value(Metric::LostRate) == 0.0 {
@@ -169,7 +170,7 @@ fn of_losses(points: &[Point]) -> Option<String> {
     ))
 }
 
-/// What releases meet where loops end with them, at the point where most give up.
+/// A sentence on the conflicts of releases where loops end with them, at the point where most give up.
 fn of_releases(points: &[Point]) -> Option<String> {
     let exhausted = |point: &Point| point.value(Metric::ReleaseExhausted);
     let in_loops = points.iter().filter(|point| point.setting.start == IN_LOOPS && point.get(Metric::ReleaseExhausted).is_some());
@@ -183,7 +184,7 @@ fn of_releases(points: &[Point]) -> Option<String> {
     ))
 }
 
-/// How the answer moves with the size of the servers, at the most sharers that were seen with several.
+/// A sentence on how the answer depends on the size of the servers, at the most sharers that were seen with several sizes.
 fn of_servers(points: &[Point]) -> Option<String> {
     if points.iter().all(|point| point.setting.width == 0) {
         return Some("Without a queue no request waits for another one; `--vary width=1,2,4` says what changes when they do.".to_owned());
@@ -219,11 +220,12 @@ fn of_servers(points: &[Point]) -> Option<String> {
     Some(format!("With {}, servers {}.", place(group[0]), parts.join("; ")))
 }
 
-/// What faults change, at the most sharers that were seen with several profiles or with any; then what nothing stands beside.
+/// Sentences on the effect of faults, at the most sharers that were seen with several profiles or with any; then on what is not compared
+/// with them.
 fn of_faults(points: &[Point]) -> Vec<String> {
     let others = |setting: &Setting| Setting { panels: String::new(), series: String::new(), faults: String::new(), ..setting.clone() };
     let with: Vec<&Point> = points.iter().filter(|point| point.setting.has_faults()).collect();
-    // Of several at one number of sharers the first.
+    // Of several points with as many sharers, the first is taken.
     let Some(most) = with.iter().rev().max_by_key(|point| point.setting.instances) else { return Vec::new() };
     let same = others(&most.setting);
     let mut group: Vec<&Point> = Vec::new();
@@ -256,7 +258,7 @@ fn of_faults(points: &[Point]) -> Vec<String> {
     ]
 }
 
-/// How many points agree with the independent model within its tolerance.
+/// A sentence on the number of points that agree with the independent model within its tolerance.
 fn beside_model(points: &[Point]) -> Option<String> {
     let compared: Vec<bool> = points
         .iter()
@@ -272,7 +274,7 @@ fn beside_model(points: &[Point]) -> Option<String> {
     })
 }
 
-/// How far the formulas are off.
+/// A sentence on the errors of the formulas.
 fn beside_closed_form(points: &[Point]) -> Option<String> {
     let off = |form: Form| {
         let known =

@@ -1,17 +1,17 @@
-//! What is known of a burst without simulating it (B §8.2).
+//! Formulas for a burst that need no simulation (B §8.2).
 
 use super::setting::{DECIDES_ONCE, Setting, System};
 
-/// What a formula gives for a point.
+/// The result of a formula for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClosedForm {
-    /// The formula that holds for the setting.
+    /// The formula that applies to the setting.
     pub form: Form,
-    /// Refused writes, for each call.
+    /// The number of refused writes per call.
     pub conflicts_per_call: f64,
     /// The share of calls that give up.
     pub exhausted: f64,
-    /// Acknowledged calls of a burst without a record at its end, where a formula tells.
+    /// The number of acknowledged calls of a burst without a record at its end, if a formula gives it.
     pub lost: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// As a table has it.
+    /// The name of the form in tables.
     pub fn name(self) -> &'static str {
         match self {
             Form::ChainedRounds => "chained-rounds",
@@ -40,14 +40,14 @@ struct Sleeps {
     factor: f64,
 }
 
-/// The first sleep, in seconds, and how much longer a sleep may become.
+/// The first sleep, in seconds. `JITTER` is the part by which a sleep may become longer.
 const FIRST_SLEEP_S: f64 = 0.010;
 const JITTER: f64 = 0.1;
 
-/// The formula that holds for a setting; `None` where there is none.
+/// The formula for a setting; `None` where there is none.
 ///
-/// Both know one allocation from each adaptor, no rate limit, no faults, no shortage of addresses, and client-go's presets; round trips
-/// without scatter. Form 3 is for starts within a few windows, form 4 for starts spread over three times the sleeps or more.
+/// Both forms assume one allocation from each adaptor, no rate limit, no faults, no shortage of addresses, client-go's presets, and round
+/// trips without scatter. Form 3 is for starts within a few windows, form 4 for starts spread over three times the sleeps or more.
 pub fn of(setting: &Setting) -> Option<ClosedForm> {
     let sleeps = match setting.retry.as_str() {
         "default-backoff" => Sleeps { attempts: 4, factor: 5.0 },
@@ -107,8 +107,8 @@ fn at_least(least: u32, n: u32, probability: f64) -> f64 {
     (1.0 - fewer).max(0.0)
 }
 
-/// Form 2: how many of `n` writes that are uniform over `spread` are accepted, when one is refused if another was accepted within `window`
-/// before it.
+/// Form 2: the number of accepted writes of `n` that are uniform over `spread`, where one is refused if another was accepted within
+/// `window` before it.
 fn accepted(n: u32, spread: f64, window: f64) -> f64 {
     let mut total = 0.0;
     for m in 0..n {
@@ -121,14 +121,14 @@ fn accepted(n: u32, spread: f64, window: f64) -> f64 {
     total
 }
 
-/// Form 3: conflicts for each call, and the share of calls that give up.
+/// Form 3: conflicts per call, and the share of calls that give up.
 fn chained_rounds(n: u32, spread: f64, window: f64, sleeps: &Sleeps) -> (f64, f64) {
     let (mut left, mut spread, mut sleep, mut conflicts) = (f64::from(n), spread, FIRST_SLEEP_S, 0.0);
     for _ in 0..sleeps.attempts {
         if left < 1e-9 {
             break;
         }
-        // Between two whole numbers of writers.
+        // The number of writers left lies between two whole numbers.
         let (whole, part) = (left as u32, left.fract());
         let fewer = if whole == 0 { 0.0 } else { accepted(whole, spread, window) };
         let won = (fewer * (1.0 - part) + accepted(whole + 1, spread, window) * part).min(left);
@@ -140,7 +140,7 @@ fn chained_rounds(n: u32, spread: f64, window: f64, sleeps: &Sleeps) -> (f64, f6
     (conflicts / f64::from(n), left / f64::from(n))
 }
 
-/// Form 4: the same for starts spread wide.
+/// Form 4: the same figures for starts spread wide.
 fn fixed_point(n: u32, spread: f64, window: f64, attempts: u32) -> (f64, f64) {
     let powers = |p: f64, range: std::ops::Range<u32>| range.map(|k| p.powi(k as i32)).sum::<f64>();
     // B §8.2: an adaptor does not meet itself, which counts when there are few.
@@ -168,17 +168,17 @@ mod tests {
         // B §8.2, 2.
         assert!((accepted(16, 0.050, 0.0075) - 5.020).abs() < 5e-4);
         assert_eq!(accepted(64, 0.0, 0.0075), 1.0);
-        // 3: total conflicts and P(exhaust) of a simultaneous start.
+        // B §8.2, 3: total conflicts and P(exhaust) of a simultaneous start.
         for (n, conflicts, exhausted) in [(16, 51.5, 0.594), (64, 243.0, 0.890)] {
             let found = form(n, 0);
             assert!((found.conflicts_per_call * f64::from(n) - conflicts).abs() < 0.05, "{found:?}");
             assert!((found.exhausted - exhausted).abs() < 5e-4, "{found:?}");
             assert_eq!((found.form, found.lost), (Form::ChainedRounds, Some(0.0)));
         }
-        // 4: N = 32 over a second.
+        // B §8.2, 4: N = 32 over a second.
         let found = form(32, 1_000);
         assert!((found.conflicts_per_call - 0.313).abs() < 5e-4 && (found.exhausted - 0.0033).abs() < 5e-5, "{found:?}");
-        // 5: lost allocations over a second.
+        // B §8.2, 5: lost allocations over a second.
         for (n, lost) in [(2, 0.028), (8, 0.78), (16, 3.34)] {
             let once = Setting { update: DECIDES_ONCE.to_owned(), dial: Seconds::from_micros(2_000), ..setting(n, 1_000) };
             assert!((of(&once).unwrap().lost.unwrap() - lost).abs() < 5e-3);

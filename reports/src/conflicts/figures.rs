@@ -1,4 +1,4 @@
-//! Which figures a conflict report has, and what they show.
+//! The figures of a conflict report, and their captions.
 
 use crate::figure::{Axis, Curve, Figure, Kind, Scale};
 use crate::human;
@@ -10,18 +10,18 @@ use super::point::Point;
 use super::setting::{Setting, System};
 use super::{ConflictsReport, series};
 
-/// A figure and the words beside it.
+/// A figure and its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plate {
     /// The panel to which it belongs.
     pub panel: String,
-    /// The curves and axes, as they are drawn.
+    /// The curves and axes to draw.
     pub figure: Figure,
-    /// What it shows, in a sentence or two.
+    /// The caption, in a sentence or two.
     pub caption: &'static str,
 }
 
-/// What a panel is about.
+/// The title of a panel.
 pub fn panel_title(panel: &str) -> &str {
     match panel {
         "retries" => "Ways to try again, all adaptors at once",
@@ -46,7 +46,7 @@ pub fn plates(report: &ConflictsReport) -> Vec<Plate> {
     report.panels().into_iter().flat_map(of_panel).collect()
 }
 
-/// The metrics that have a figure of their own.
+/// The metrics that have a figure.
 const DRAWN: [Metric; 7] = [
     Metric::ConflictsPerCall,
     Metric::Exhausted,
@@ -96,7 +96,7 @@ fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
     plates
 }
 
-/// The first letter small, unless it begins a name.
+/// The text with a small first letter, unless it begins with a name.
 fn lower(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), text.chars().skip(1).any(char::is_uppercase)) {
@@ -137,7 +137,7 @@ fn curves(points: &[&Point], along: Along, metric: Metric) -> Vec<Curve> {
     let formula: fn(&Point) -> Option<f64> = match metric {
         Metric::ConflictsPerCall => |point| point.closed_form().map(|closed| closed.conflicts_per_call),
         Metric::Exhausted => |point| point.closed_form().map(|closed| closed.exhausted),
-        // That a sound loop loses nothing needs no curve.
+        // A loop without losses needs no curve for them.
         Metric::Lost => |point| point.closed_form().and_then(|closed| closed.lost).filter(|lost| *lost > 0.0),
         _ => |_| None,
     };
@@ -172,33 +172,33 @@ fn estimates(points: &[&Point], along: Along, metric: Metric) -> Vec<(f64, Estim
     points.iter().filter_map(|point| Some((along.number(&point.setting), point.get(metric)?))).collect()
 }
 
-/// What changes along a curve.
+/// The setting that changes along a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
-    /// How many adaptors share the pool.
+    /// The number of adaptors that share the pool.
     Instances,
-    /// How many nodes, each with an agent.
+    /// The number of nodes, each with an agent.
     Nodes,
-    /// How many pods start on each node.
+    /// The number of pods that start on each node.
     Pods,
-    /// How many addresses the pool has.
+    /// The number of addresses in the pool.
     Pool,
-    /// The share that is taken.
+    /// The share of the pool that is taken.
     Fill,
-    /// Over which time starts are spread.
+    /// The time over which starts are spread.
     Spread,
-    /// The round trip of a read.
+    /// The mean round trip of a read.
     Latency,
     /// The pause before a request.
     Think,
-    /// How many requests a server works on at a time.
+    /// The number of requests that a server works on at the same time.
     Width,
-    /// How long a server works on a read.
+    /// The time that a server works on a read.
     Service,
 }
 
 impl Along {
-    /// The first that takes more than one value on one curve; instances if none does.
+    /// The first setting that takes more than one value on one curve; instances if none does.
     pub fn of(points: &[&Point]) -> Self {
         let agents = points.first().is_some_and(|point| point.setting.system == System::Spiderpool);
         let main = if agents { Along::Nodes } else { Along::Instances };
@@ -216,7 +216,7 @@ impl Along {
         }
     }
 
-    /// Where a point stands.
+    /// The position of a point on the axis.
     pub fn number(self, setting: &Setting) -> f64 {
         match self {
             Along::Instances | Along::Nodes => f64::from(setting.instances),
@@ -231,7 +231,7 @@ impl Along {
         }
     }
 
-    /// What the axis is called.
+    /// The label of the axis.
     pub fn label(self) -> &'static str {
         match self {
             Along::Instances => "adaptors that ask for an address",
@@ -247,7 +247,7 @@ impl Along {
         }
     }
 
-    /// Where a point stands, as a number with its unit.
+    /// The position of a point, as a number with its unit.
     pub fn told(self, setting: &Setting) -> String {
         let number = self.number(setting);
         match self {
@@ -257,7 +257,7 @@ impl Along {
         }
     }
 
-    /// The same as it stands in a sentence, after "with".
+    /// The position as part of a sentence, after "with".
     pub fn said(self, setting: &Setting) -> String {
         let told = self.told(setting);
         match self {
@@ -282,7 +282,7 @@ impl Along {
             Along::Fill => Kind::Share,
             Along::Spread | Along::Latency | Along::Think | Along::Service => Kind::Seconds,
         };
-        // Nothing has no place on a logarithmic axis.
+        // A logarithmic axis cannot show zero.
         let zero = points.iter().any(|point| self.number(&point.setting) <= 0.0);
         Axis { label: self.label().to_owned(), kind, scale: if zero || self == Along::Fill { Scale::Linear } else { Scale::Log } }
     }

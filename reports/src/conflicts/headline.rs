@@ -1,4 +1,4 @@
-//! The one sentence that stands above everything else: a number, how sure it is, and what it rests on.
+//! The headline of a report: one sentence with a number, its confidence, and its assumptions.
 
 use super::Searched;
 use super::answer::{RARE, assumed, because, share};
@@ -9,7 +9,7 @@ use super::series;
 use super::setting::System;
 use crate::statistics::Estimate;
 
-/// How the first curve, which is that of the policy in use unless something else was asked, fares.
+/// The result of the first curve, which is that of the policy in use unless the user chose another.
 pub(super) fn of_points(points: &[Point]) -> String {
     let Some((name, points)) = series(points).into_iter().next() else { return "No point was measured.".to_owned() };
     let along = Along::of(&points);
@@ -30,7 +30,7 @@ pub(super) fn of_points(points: &[Point]) -> String {
     }
 }
 
-/// How many can share one pool on the first curve that was searched.
+/// The number of writers that can share one pool, on the first curve that was searched.
 pub(super) fn of_search(searched: &Searched, points: &[Point]) -> Option<String> {
     let limit = searched.curves.first()?;
     let curve: Vec<&Point> = points.iter().filter(|point| point.setting.series == limit.series).collect();
@@ -51,13 +51,13 @@ pub(super) fn of_search(searched: &Searched, points: &[Point]) -> Option<String>
     })
 }
 
-/// A sentence on a point alone, with what that rests on.
+/// A sentence on one point, with the assumptions of that point.
 pub(super) fn resting_on(sentence: &str, point: &Point) -> String {
     let along = if point.setting.system == System::Byom { Along::Instances } else { Along::Nodes };
     format!("{}{}.", sentence.trim_end_matches('.'), rests_on("as asked", along, point))
 }
 
-/// What a point rests on, in parentheses: the policy, how starts are spread, the size of the servers, and the regime.
+/// The assumptions of a point, in parentheses: the policy, the spread of starts, the size of the servers, and the regime.
 fn rests_on(name: &str, along: Along, point: &Point) -> String {
     let name = if name == "as asked" { "" } else { name };
     let all = format!("{name}{}, {}", assumed(name, along, &point.setting), because(point));

@@ -1,4 +1,4 @@
-//! Points as JSON and back: the setting's fields, what they rest on, and a triple for each metric.
+//! Points as JSON and back: the setting's fields, the numbers of bursts and calls, the regime, and a triple for each metric.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Point {
     }
 }
 
-/// Reads a point field by field, so that what is wrong has its place. Fields of a later version are skipped.
+/// Reads a point field by field, so that errors have a position. Fields of a later version are skipped.
 struct OfPoint;
 
 impl<'de> Visitor<'de> for OfPoint {

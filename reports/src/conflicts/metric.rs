@@ -1,4 +1,4 @@
-//! What a point is measured by.
+//! The metrics of a point.
 
 use crate::pool::PoolRun;
 use crate::statistics::{self, Estimate};
@@ -6,13 +6,13 @@ use crate::statistics::{self, Estimate};
 /// A figure of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Metric {
-    /// Writes that were refused, for each call.
+    /// The number of refused writes per call.
     ConflictsPerCall,
-    /// Writes, for each call.
+    /// The number of writes per call.
     AttemptsPerCall,
     /// The share of writes that were refused.
     ConflictRate,
-    /// Attempts that were tried again, for each call that was told an address.
+    /// The number of retries per call that was granted an address.
     RetriesPerSuccess,
     /// The share of calls that gave up after all attempts.
     Exhausted,
@@ -20,50 +20,49 @@ pub enum Metric {
     SomeExhausted,
     /// The share of writes that gave no caller an address that it could keep: refused, or overwritten later.
     WastedWrites,
-    /// Calls of a burst that were told an address.
+    /// The number of calls of a burst that were granted an address.
     Granted,
-    /// Of those, the ones without a record at the end.
+    /// The number of those without a record at the end.
     Lost,
     /// The share of acknowledged calls that lost their record.
     LostRate,
-    /// Calls of a burst that were told an address which another one was told, too.
+    /// The number of calls of a burst that were granted an address that another call was granted, too.
     Sharing,
     /// The share of bursts in which an address had two holders.
     SomeShared,
-    /// The time within which half of the calls that were told an address were told it, in seconds.
+    /// The time within which half of the calls that were granted an address received it, in seconds.
     AllocateP50,
-    /// The same for 90 %.
+    /// The time of 90 % of these calls.
     AllocateP90,
-    /// The same for 99 %.
+    /// The time of 99 % of these calls.
     AllocateP99,
-    /// The same for 99.9 %.
+    /// The time of 99.9 % of these calls.
     AllocateP999,
-    /// From the first call of a burst to its last answer, in seconds.
+    /// The time from the first call of a burst to its last answer, in seconds.
     Makespan,
-    /// Writes of first calls that were refused, for each of them.
+    /// The number of refused writes of first calls, per first call.
     FirstConflicts,
-    /// The share of first calls that gave up: those that ask again for the same pod are left out.
+    /// The share of first calls that gave up: calls that ask again for the same pod are left out.
     FirstExhausted,
-    /// How long a request waits for its server on average, in seconds.
+    /// The mean time that a request waits for its server, in seconds.
     ServerWait,
-    /// Writes of releases that were refused, for each of them: of DELs, where agents of Spiderpool share a pool.
+    /// The number of refused writes of releases, per release: of DELs, where agents of Spiderpool share a pool.
     ReleaseConflicts,
     /// The share of releases that gave up after all attempts.
     ReleaseExhausted,
-    /// The share of calls that were refused for another reason than that they gave up after all attempts: an error or a timeout, no free
-    /// address.
+    /// The share of calls that were refused for a reason other than giving up after all attempts: an error or a timeout, no free address.
     RefusedOtherwise,
     /// The share of calls that got no answer: their process crashed, or the run ended.
     Unanswered,
-    /// The share of bursts in which a fault that took hold of something held between the first call and the last answer.
+    /// The share of bursts in which a fault that took hold of something was active between the first call and the last answer.
     MetFault,
 }
 
-/// How many metrics there are.
+/// The number of metrics in total.
 pub const METRICS: usize = 25;
 
 impl Metric {
-    /// All, in the order of their columns.
+    /// All metrics, in the order of their columns.
     pub const ALL: [Metric; METRICS] = [
         Metric::ConflictsPerCall,
         Metric::AttemptsPerCall,
@@ -92,14 +91,14 @@ impl Metric {
         Metric::MetFault,
     ];
 
-    /// Those whose columns come last in a table, as they were not there from the beginning.
+    /// The metrics whose columns come last in a table, because they were added later.
     pub const LATER: [Metric; 5] =
         [Metric::FirstConflicts, Metric::FirstExhausted, Metric::ServerWait, Metric::ReleaseConflicts, Metric::ReleaseExhausted];
 
-    /// Those of points with faults; others have none of them.
+    /// The metrics of points with faults; other points have none of them.
     pub const OF_FAULTS: [Metric; 3] = [Metric::RefusedOtherwise, Metric::Unanswered, Metric::MetFault];
 
-    /// Its column in a table of points; ends in `_s` where the unit is seconds.
+    /// The name of the column in a table of points; ends in `_s` where the unit is seconds.
     pub fn name(self) -> &'static str {
         match self {
             Metric::ConflictsPerCall => "conflicts_per_call",
@@ -130,7 +129,7 @@ impl Metric {
         }
     }
 
-    /// What it is, for the head of a figure or a table.
+    /// The title of the metric, for the head of a figure or a table.
     pub fn title(self) -> &'static str {
         match self {
             Metric::ConflictsPerCall => "Conflicts per call",
@@ -161,7 +160,7 @@ impl Metric {
         }
     }
 
-    /// What its column in a table of points holds, in a sentence.
+    /// The meaning of the column in a table of points, in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Metric::ConflictsPerCall => "Writes that were refused, for each call.",
@@ -202,7 +201,7 @@ impl Metric {
         }
     }
 
-    /// In what it is counted, for an axis.
+    /// The unit of the metric, for an axis.
     pub fn unit(self) -> &'static str {
         match self {
             Metric::ConflictsPerCall => "conflicts per call",
@@ -227,17 +226,17 @@ impl Metric {
         }
     }
 
-    /// Whether it lies between 0 and 1.
+    /// Whether the metric lies between 0 and 1.
     pub fn is_share(self) -> bool {
         self.unit().starts_with("share")
     }
 
-    /// Whether it is a time in seconds.
+    /// Whether the metric is a time in seconds.
     pub fn is_time(self) -> bool {
         self.unit() == "seconds"
     }
 
-    /// What these bursts say about it; `took` holds their times in microseconds, sorted burst by burst.
+    /// The estimate of the metric from these bursts; `took` holds their times in microseconds, sorted burst by burst.
     pub(super) fn estimate(self, runs: &[PoolRun], took: &[Vec<u64>]) -> Option<Estimate> {
         let of = |count: fn(&PoolRun) -> u64| runs.iter().map(move |run| count(run) as f64);
         let pairs = |above: fn(&PoolRun) -> u64, below: fn(&PoolRun) -> u64| of(above).zip(of(below));

@@ -1,11 +1,11 @@
-//! `report conflicts`: how often adaptors that share one pool document get in each other's way (B §8).
+//! `report conflicts`: the frequency of conflicts between adaptors that share one pool document (B §8).
 //!
 //! ```text
 //!  setting ─(bursts, one a seed)─► PoolRun … ─► Point ─┬─► points.csv ─► the same points again
 //!                                                      ├─► sentences, tables, figures
 //!  B §8.2 closed forms, B §8.3 independent model ──────┘
 //! ```
-//! Whoever simulates hands over [`Point`]s; everything else follows from them.
+//! The simulation supplies [`Point`]s; everything else follows from them.
 
 pub mod advice;
 pub mod against;
@@ -38,34 +38,34 @@ use crate::exit;
 pub use crate::made::Made;
 use crate::schema::ConflictsSchema;
 
-/// What `report conflicts` answers.
+/// The report of `report conflicts`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConflictsReport {
     schema: ConflictsSchema,
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// One number, how sure it is and what it rests on, in a sentence.
+    /// The headline: one number, its confidence and its assumptions, in a sentence.
     pub headline: String,
-    /// What the points say, a sentence each.
+    /// The results of the points, a sentence each.
     pub answers: Vec<String>,
     /// The points, in the order of their curves.
     #[serde(serialize_with = "json::points")]
     pub points: Vec<Point>,
-    /// What `report capacity` searched for and found; unset = nothing was searched.
+    /// The objectives and results of the search of `report capacity`; unset = there was no search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searched: Option<Searched>,
-    /// What other ways to try again would gain; unset = that was not asked.
+    /// The gains of other retry policies; unset = the user did not ask for advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
-    /// What changed since an earlier report; unset = there is none to compare with.
+    /// The changes since an earlier report; unset = there is none to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// Whether the user stopped it before its last point.
     pub interrupted: bool,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with, one of the codes of [`exit`].
+    /// The exit code of the process, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 
@@ -77,7 +77,7 @@ impl ConflictsReport {
         Self { headline, ..Self::with_answers(made, answers, points, interrupted) }
     }
 
-    /// The report of a search, which says something else of its points.
+    /// The report of a search, with its own sentences on the points.
     pub fn searching(made: Made, searched: Searched, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
         let headline = headline::of_search(&searched, &points).unwrap_or_else(|| "Nothing was searched to its end.".to_owned());
         Self { headline, searched: Some(searched), ..Self::with_answers(made, answers, points, interrupted) }
@@ -100,7 +100,7 @@ impl ConflictsReport {
         }
     }
 
-    /// The report of what was tried in place of today's policy.
+    /// The report of the alternatives to today's policy.
     pub fn advising(made: Made, advice: Advice, tried: Vec<Tried>, interrupted: bool) -> Self {
         let mut answers = advice.answers();
         let headline = match (answers.first_mut(), tried.first()) {
@@ -114,10 +114,10 @@ impl ConflictsReport {
         Self { advice: Some(advice), headline, ..Self::with_answers(made, answers, points, interrupted) }
     }
 
-    /// Compares it with an earlier one.
+    /// Compares the report with an earlier one.
     ///
     /// # Errors
-    /// Their figures are different ones.
+    /// Their figures are incomparable.
     pub fn compare(&mut self, old: &Baseline<against::OldConflicts>) -> Result<(), Incomparable> {
         let pairs = against::compare(old, &self.points, self.searched.as_ref())?;
         self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
@@ -159,7 +159,7 @@ impl Report for ConflictsReport {
     }
 }
 
-/// The curves of some points: those of one series together, in the order in which they first appear.
+/// Groups points by their series, in the order in which these first appear.
 pub fn series<'a>(points: impl IntoIterator<Item = &'a Point>) -> Vec<(&'a str, Vec<&'a Point>)> {
     let mut series: Vec<(&str, Vec<&Point>)> = Vec::new();
     for point in points {
@@ -200,7 +200,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Bursts in which all but four give up after four conflicts, with times that follow from their numbers.
+    /// Bursts in which all but four calls give up after four conflicts, with times that follow from their numbers.
     pub(crate) fn bursts(instances: u32, count: u64) -> Vec<PoolRun> {
         let calls = u64::from(instances);
         let of = |number: u64| {
@@ -270,7 +270,7 @@ pub(crate) mod tests {
     #[test]
     fn calls_that_faults_leave_without_an_address_are_told_apart_from_those_that_give_up() {
         let mut runs = bursts(8, 100);
-        // Of eight calls four get an address and four give up. Now one of these is refused by a server, and another one never answered.
+        // Of eight calls four get an address and four give up. Now one of these is refused by a server, and another one is never answered.
         runs.iter_mut().for_each(|run| {
             run.counts.exhausted -= 2;
             run.counts.refused -= 1;

@@ -1,4 +1,4 @@
-//! What an independent model of the pool's protocol gave: the tables of B §8.3.
+//! Results of an independent model of the pool's protocol: the tables of B §8.3.
 
 #![expect(clippy::approx_constant, reason = "the tables hold measured probabilities")]
 
@@ -7,11 +7,11 @@ use super::setting::{DECIDES_AGAIN, Setting};
 /// A row of a table of B §8.3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Modelled {
-    /// Refused writes, for each call.
+    /// The number of refused writes per call.
     pub conflicts_per_call: f64,
     /// The share of calls that give up.
     pub exhausted: f64,
-    /// Acknowledged calls of a burst without a record at its end.
+    /// The number of acknowledged calls of a burst without a record at its end.
     pub lost: f64,
 }
 
@@ -19,7 +19,7 @@ pub struct Modelled {
 pub const CONFLICTS_RELATIVE: f64 = 0.03;
 /// "… and P(exhaust) within 0.02".
 pub const EXHAUSTED_ABSOLUTE: f64 = 0.02;
-/// The tables have two decimals of conflicts.
+/// The rounding error of conflicts, which the tables state with two decimals.
 pub const ROUNDING: f64 = 0.005;
 
 impl Modelled {
@@ -30,7 +30,7 @@ impl Modelled {
     }
 }
 
-/// N, conflicts per call, P(call exhausts), granted but lost (`as_coded`).
+/// The rows of a table: N, conflicts per call, P(call exhausts), granted but lost (`as_coded`).
 type Rows = &'static [(u32, f64, f64, f64)];
 
 const AT_ONCE: Rows = &[
@@ -65,7 +65,7 @@ const OVER_1_S: Rows = &[
     (32, 0.31, 0.002, 13.57),
     (64, 0.76, 0.030, 44.63),
 ];
-/// 200 ms before every request, over 1 s.
+/// The rows with 200 ms before every request, over 1 s.
 const WAITING: Rows = &[(2, 0.18, 0.000, 0.66), (8, 1.78, 0.191, 4.61), (16, 2.70, 0.504, 5.86), (64, 3.63, 0.852, 7.17)];
 const DEFAULT_RETRY: Rows = &[(8, 3.11, 0.368, 0.0), (16, 4.01, 0.655, 0.0), (32, 4.44, 0.790, 0.0), (64, 4.69, 0.880, 0.0)];
 const TWELVE: Rows = &[(8, 1.75, 0.000, 0.0), (16, 2.49, 0.000, 0.0), (32, 3.39, 0.000, 0.0), (64, 4.41, 0.000, 0.0)];

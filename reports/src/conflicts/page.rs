@@ -1,4 +1,4 @@
-//! The page of a report on points: question, answer, plots, tables, how it was made.
+//! The page of a report on points: question, answer, plots, tables, and how it was made.
 
 use crate::figure::DrawError;
 use crate::human;
@@ -19,7 +19,7 @@ pub fn question(system: System) -> &'static str {
     }
 }
 
-/// The file's text, with these figures in it.
+/// The HTML text of the page, with these figures in it.
 ///
 /// # Errors
 /// A figure could not be drawn.
@@ -50,7 +50,7 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
     Ok(page.end())
 }
 
-/// A row of a table: a point, and what is varied along the table.
+/// A row of a table: a point, and the setting that varies along the table.
 type Row<'a> = (&'a Point, Along);
 
 fn columns<'a>(along: Along, with_faults: bool) -> Vec<Column<Row<'a>>> {
@@ -95,14 +95,14 @@ fn two(number: f64) -> String {
     format!("{number:.2}")
 }
 
-/// What a formula or a model gives for a figure, and by how much the figure is off; empty = it gives nothing.
+/// The value that a formula or a model gives for a figure, and the difference; empty = it gives none.
 fn beside(point: &Point, metric: Metric, other: Option<f64>, show: &dyn Fn(f64) -> String) -> String {
     let Some(other) = other else { return String::new() };
     let off = point.value(metric) - other;
     format!("{} <small>{}{}</small>", show(other), if off < 0.0 { "\u{2212}" } else { "+" }, show(off.abs()))
 }
 
-/// The same of the model, marked where it does not agree.
+/// A comparison with the model, marked where they disagree.
 fn judged(point: &Point, beside: String) -> String {
     let agrees = |model: Modelled| model.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted));
     if beside.is_empty() || point.modelled().is_some_and(agrees) { beside } else { format!("<span class=\"bad\">{beside}</span>") }
@@ -201,7 +201,7 @@ mod tests {
         for plate in &plates {
             assert!(page.contains(&format!("href=\"{}.png\"", plate.figure.id)));
         }
-        // The drawings have tests of their own.
+        // The drawings have tests elsewhere.
         let mut text = page.as_str();
         let mut without = String::new();
         while let Some((before, rest)) = text.split_once("<svg ") {

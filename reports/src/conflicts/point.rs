@@ -1,4 +1,4 @@
-//! One point: a setting, and what its bursts gave.
+//! One point: a setting, and the results of its bursts.
 
 use crate::Seconds;
 use crate::pool::PoolRun;
@@ -9,12 +9,12 @@ use super::metric::{METRICS, Metric};
 use super::model::{self, Modelled};
 use super::setting::Setting;
 
-/// How narrow intervals must be before a point is left.
+/// The precision at which no more bursts of a point are needed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precision {
-    /// Half of an interval, as a part of the value.
+    /// Half the width of an interval, as a part of the value.
     pub relative: f64,
-    /// Half of an interval of a value that is small.
+    /// Half the width of an interval, for small values.
     pub absolute: f64,
 }
 
@@ -24,26 +24,26 @@ pub const USUAL: Precision = Precision { relative: 0.02, absolute: 0.005 };
 /// The metrics that decide whether a point is precise enough.
 pub const DECIDING: [Metric; 2] = [Metric::ConflictsPerCall, Metric::Exhausted];
 
-/// What the bursts of a setting gave.
+/// The results of the bursts of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What its bursts were like, and on which curve it lies.
+    /// The setting of the bursts, and the curve on which the point lies.
     pub setting: Setting,
-    /// How many bursts, one a seed, from `first_seed` on.
+    /// The number of bursts, one per seed, from `first_seed` on.
     pub bursts: u64,
-    /// The seed of its first burst; each next one has the next.
+    /// The seed of the first burst; the others have the seeds that follow.
     pub first_seed: u64,
-    /// Whether its bursts were enough for what was asked.
+    /// Whether the bursts were enough for the precision asked for.
     pub reached: bool,
-    /// Calls of all bursts.
+    /// The number of calls in all bursts.
     pub calls: u64,
-    /// Those that were told an address.
+    /// The number of calls that were granted an address.
     pub allocated: u64,
     estimates: [Option<Estimate>; METRICS],
 }
 
 impl Point {
-    /// What these bursts say, if they are enough; whoever asked for more says so.
+    /// The point of these bursts. Sets [`reached`](Self::reached); the caller clears it if more precision was asked for.
     pub fn of(setting: Setting, first_seed: u64, runs: &[PoolRun]) -> Self {
         let sorted = |run: &PoolRun| {
             let mut took: Vec<u64> = run.took.iter().map(|took| Seconds::as_micros(*took)).collect();
@@ -64,7 +64,7 @@ impl Point {
         }
     }
 
-    /// A point whose figures are known.
+    /// A point made of known figures.
     pub(super) fn known(
         setting: Setting,
         bursts: (u64, u64),
@@ -75,22 +75,22 @@ impl Point {
         Self { setting, bursts: bursts.0, first_seed: bursts.1, reached, calls: calls.0, allocated: calls.1, estimates }
     }
 
-    /// A figure; `None` when there is nothing to take it from, such as times when no call was told an address.
+    /// The estimate of a metric; `None` when there is nothing to take it from, such as times when no call was granted an address.
     pub fn get(&self, metric: Metric) -> Option<Estimate> {
         self.estimates[metric as usize]
     }
 
-    /// The value of a figure, 0 when there is none.
+    /// The value of a metric, 0 when there is none.
     pub fn value(&self, metric: Metric) -> f64 {
         self.get(metric).map_or(0.0, |estimate| estimate.value)
     }
 
-    /// What is known in closed form (B §8.2).
+    /// The result in closed form (B §8.2).
     pub fn closed_form(&self) -> Option<ClosedForm> {
         closed_form::of(&self.setting)
     }
 
-    /// What an independent model gave (B §8.3).
+    /// The result of an independent model (B §8.3).
     pub fn modelled(&self) -> Option<Modelled> {
         model::of(&self.setting)
     }

@@ -1,24 +1,24 @@
-//! What decides how often writers meet: that they move together, how long round trips are, how long requests queue, or faults.
+//! The cause that dominates conflicts: lock step, long round trips, queues at the server, or faults.
 
 use super::metric::Metric;
 use super::point::Point;
 use super::setting::{Setting, System, TOGETHER};
 
-/// In which regime a point lies. Its numbers hold for another cluster only as far as that is in the same one.
+/// The regime of a point. Its numbers hold for another cluster only if that one is in the same regime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
     /// All start within one attempt, and nothing pulls them apart: one write wins each round, whatever the round trips are.
     LockStep,
-    /// Starts are scattered, and requests hardly wait for one another: what counts is how long round trips are beside the scatter.
+    /// Starts are scattered, and requests hardly wait for one another: what counts is the length of round trips relative to the scatter.
     RoundTrips,
-    /// Requests wait at the server for at least a tenth of a round trip: from about there on the size of the server moves the answer.
+    /// Requests wait at the server for at least a tenth of a round trip: from about there on the size of the server affects the answer.
     Queue,
-    /// Faults hold requests up and end them, each at its own time: bursts of one point do not have the same reason.
+    /// Faults hold requests up and end them, each at its own time: the bursts of one point have different causes of conflicts.
     Faults,
 }
 
 impl Regime {
-    /// As JSON has it.
+    /// The name of the regime in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Regime::LockStep => "lock-step",
@@ -29,11 +29,11 @@ impl Regime {
     }
 }
 
-/// From which part of a round trip on waiting makes a queue.
+/// The part of a round trip from which waiting counts as a queue.
 const QUEUE: f64 = 0.1;
 
 impl Point {
-    /// In which regime it lies.
+    /// The regime in which the point lies.
     pub fn regime(&self) -> Regime {
         let Setting { read, write, .. } = self.setting;
         let round_trip = f64::midpoint(read.as_f64(), write.as_f64());
@@ -50,8 +50,8 @@ impl Point {
 }
 
 impl Setting {
-    /// Whether all start within one attempt. Pods whose kubelets make sandboxes never do: these take their time; nor do those at agents
-    /// that list pods and endpoints first.
+    /// Whether all calls start within one attempt. Pods whose kubelets make sandboxes never do, since sandboxes take time; nor do those at
+    /// agents that list pods and endpoints first.
     fn starts_together(&self) -> bool {
         (self.system == System::Byom || self.start == TOGETHER) && self.spread.as_f64() <= self.vulnerable_s()
     }

@@ -1,23 +1,23 @@
-//! What `report capacity` found for bursts, as data.
+//! The result of `report capacity` for bursts, as data.
 
 use serde::{Deserialize, Serialize};
 
-/// What was searched for, and the largest number of each curve.
+/// The objectives of a search, and the largest number of each curve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Searched {
-    /// What has to hold, all of it.
+    /// The objectives, all of which have to hold.
     pub objectives: Vec<String>,
-    /// What was found for each curve.
+    /// The result for each curve.
     pub curves: Vec<Limit>,
 }
 
 /// The largest number of writers that one pool serves, along a curve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// The curve, as its points call it.
+    /// The name of the curve, as its points use it.
     pub series: String,
-    /// So many meet all objectives for certain; 0 = not even the fewest that were tried.
+    /// The largest number that certainly meets all objectives; 0 = not even the fewest that were tried do.
     pub holds_for: u32,
-    /// More than so many miss one for certain; unset = that is not known up to the most that were tried.
+    /// The number above which one is certainly missed; unset = unknown up to the most that were tried.
     pub at_most: Option<u32>,
 }

@@ -1,10 +1,10 @@
-//! What the bursts of a point have in common.
+//! The setting that the bursts of a point have in common.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Seconds;
 
-/// Who shares a pool.
+/// The system whose processes share a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum System {
@@ -16,7 +16,7 @@ pub enum System {
 }
 
 impl System {
-    /// As a table has it.
+    /// The name of the system in tables.
     pub fn name(self) -> &'static str {
         match self {
             System::Byom => "byom",
@@ -24,7 +24,7 @@ impl System {
         }
     }
 
-    /// One of those who share a pool, and several.
+    /// The noun for those who share a pool, singular and plural.
     pub fn sharers(self) -> (&'static str, &'static str) {
         match self {
             System::Byom => ("adaptor", "adaptors"),
@@ -49,20 +49,20 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Where a point stands: `instances` adaptors that allocate one address each from one pool (B §8.1).
+/// The setting of a point: `instances` adaptors that allocate one address each from one pool (B §8.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The panels that show it, joined by `+`: `retries+spread`.
     pub panels: String,
-    /// The curve on which it lies: everything but what the axis shows.
+    /// The curve on which it lies: everything except what the axis shows.
     pub series: String,
-    /// How many adaptors or nodes, each a host of its own.
+    /// The number of adaptors or nodes, each on its own host.
     pub instances: u32,
-    /// How many addresses the pool has in total.
+    /// The total number of addresses in the pool.
     pub addresses: u32,
-    /// How many of them are taken at the beginning.
+    /// The number of addresses taken at the beginning.
     pub taken: u32,
-    /// Starts are uniform between the beginning and this.
+    /// The end of the interval over which starts are uniform, from the beginning.
     #[serde(rename = "spread_s")]
     pub spread: Seconds,
     /// The mean round trip of a read.
@@ -71,45 +71,44 @@ pub struct Setting {
     /// The mean round trip of a write.
     #[serde(rename = "write_s")]
     pub write: Seconds,
-    /// What an adaptor needs between an answer and the request that follows it.
+    /// The time that an adaptor needs between an answer and the request that follows it.
     #[serde(rename = "think_s")]
     pub think: Seconds,
-    /// The mean time to try a VM before its address is handed out; 0 = it is not tried.
+    /// The mean time of trying a VM before its address is handed out; 0 = it is not tried.
     #[serde(rename = "dial_s")]
     pub dial: Seconds,
-    /// How a write that met a conflict is tried again: `default-backoff`, `default-retry`, `twelve`, `patient`; of agents: `hardened`,
-    /// `upstream`.
+    /// The retry policy after a conflict: `default-backoff`, `default-retry`, `twelve`, `patient`; of agents: `hardened`, `upstream`.
     pub retry: String,
-    /// What is written after a conflict: [`DECIDES_AGAIN`] or [`DECIDES_ONCE`].
+    /// The way in which a write is decided after a conflict: [`DECIDES_AGAIN`] or [`DECIDES_ONCE`].
     pub update: String,
-    /// Which free address is taken: `hash` or `first`.
+    /// The choice of a free address: `hash` or `first`.
     pub selection: String,
-    /// How many requests an adaptor may make: `none`, `client-go`, `drained`; an agent: `agent`.
+    /// The rate limit of an adaptor's requests: `none`, `client-go`, `drained`; of an agent's: `agent`.
     pub throttle: String,
-    /// Who shares the pool. What is not said is as it was before there was a choice.
+    /// The system whose processes share the pool. An absent field has the value from before there was a choice.
     #[serde(default, skip_serializing_if = "System::is_byom")]
     pub system: System,
-    /// How many pods start on each node, each of which asks for one address.
+    /// The number of pods that start on each node, each of which asks for one address.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pods: u32,
-    /// How many requests an API server works on at a time, so that others wait; 0 = everything at once.
+    /// The number of requests that an API server works on at the same time, while others wait; 0 = no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub width: u32,
-    /// For how long a read keeps a server of a [`width`](Self::width) busy, as a part of its round trip; a write does so one and a half
-    /// times as long.
+    /// The time for which a read keeps a server of a [`width`](Self::width) busy, as a part of its round trip; a write does so one and a
+    /// half times as long.
     #[serde(default, rename = "service_s", skip_serializing_if = "Seconds::is_zero")]
     pub service: Seconds,
-    /// How pods of nodes come to their first call: `kubelets` = after their sandboxes, which take their time, `together` = all at the same
+    /// The start of the first calls of pods on nodes: `kubelets` = after their sandboxes, which take time, `together` = all at the same
     /// instant, `restarted` = the same, at agents whose first call it is, `loops` = one after the other on each node. Empty for adaptors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub start: String,
-    /// Over how many pools addresses and writers are spread.
+    /// The number of pools over which addresses and writers are spread.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pools: u32,
-    /// What orders the writers, in place of conflicts alone: `lease`, `allocator`. Empty = nothing.
+    /// The mechanism that orders the writers, in place of conflicts alone: `lease`, `allocator`. Empty = none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lock: String,
-    /// Which faults its bursts meet: those of a profile of swarms (`mixed`, `hostile`), or `scenario NAME`. Empty = none.
+    /// The faults of its bursts: those of a profile of swarms (`mixed`, `hostile`), or `scenario NAME`. Empty = none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub faults: String,
 }
@@ -124,7 +123,7 @@ pub const BY_KUBELETS: &str = "kubelets";
 pub const IN_LOOPS: &str = "loops";
 
 impl Default for Setting {
-    /// Nobody asks for anything.
+    /// A setting without any calls.
     fn default() -> Self {
         Self {
             panels: String::new(),
@@ -153,21 +152,21 @@ impl Default for Setting {
     }
 }
 
-/// What the faults of a scenario begin with in [`Setting::faults`].
+/// The beginning of [`Setting::faults`] for the faults of a scenario.
 pub const OF_SCENARIO: &str = "scenario ";
 
 /// Each attempt reads, decides and writes (`as_documented` of B §0).
 pub const DECIDES_AGAIN: &str = "decides-again";
-/// What was decided once is written until it is accepted (`as_coded` of B §0).
+/// The first decision is written until it is accepted (`as_coded` of B §0).
 pub const DECIDES_ONCE: &str = "decides-once";
 
 impl Setting {
-    /// From the effect of a read to the effect of the write that uses its version, in seconds: delta of B §8.1.
+    /// The time from the effect of a read to the effect of the write that uses its version, in seconds: delta of B §8.1.
     pub fn vulnerable_s(&self) -> f64 {
         self.read.as_f64() / 2.0 + self.think.as_f64() + self.write.as_f64() / 2.0
     }
 
-    /// From the first read to the effect of the first write, in seconds: Delta of B §8.1.
+    /// The time from the first read to the effect of the first write, in seconds: Delta of B §8.1.
     pub fn decided_s(&self) -> f64 {
         1.5 * self.read.as_f64() + self.dial.as_f64() + 2.0 * self.think.as_f64() + self.write.as_f64() / 2.0
     }
@@ -177,12 +176,12 @@ impl Setting {
         if self.addresses == 0 { 0.0 } else { f64::from(self.taken) / f64::from(self.addresses) }
     }
 
-    /// Whether `panel` shows it.
+    /// Whether the point is shown in `panel`.
     pub fn is_in(&self, panel: &str) -> bool {
         self.panels.split('+').any(|one| one == panel)
     }
 
-    /// Names the point in a folder: two points of a report never share it.
+    /// A name of the point in a folder, unique among the points of a report.
     pub fn key(&self) -> String {
         let [spread, read, think] = [self.spread, self.read, self.think].map(Seconds::as_micros);
         let pods = if self.pods == 1 { String::new() } else { format!("/p{}", self.pods) };
@@ -198,12 +197,12 @@ impl Setting {
         format!("{series}/n{instances}/a{addresses}/t{taken}/s{spread}/r{read}/w{think}{pods}{size}{start}{faults}")
     }
 
-    /// Whether its bursts meet faults.
+    /// Whether the bursts meet faults.
     pub fn has_faults(&self) -> bool {
         !self.faults.is_empty()
     }
 
-    /// Its faults as a sentence says them: `no faults`, `hostile faults`, `the faults of byom-swarm`.
+    /// The faults in words: `no faults`, `hostile faults`, `the faults of byom-swarm`.
     pub fn told_faults(&self) -> String {
         match self.faults.strip_prefix(OF_SCENARIO) {
             Some(name) => format!("the faults of {name}"),
@@ -212,7 +211,7 @@ impl Setting {
         }
     }
 
-    /// Whether an address is there for everybody, so that only conflicts can refuse one.
+    /// Whether there are enough addresses for all calls, so that only conflicts can refuse one.
     pub fn is_roomy(&self) -> bool {
         self.addresses.saturating_sub(self.taken) >= self.instances * self.pods
     }

@@ -1,4 +1,4 @@
-//! `points.csv`: one row a point. Columns are only ever added at the end.
+//! `points.csv`: one row for each point. Columns are only ever added at the end.
 
 use serde::Serialize;
 
@@ -14,15 +14,15 @@ pub use crate::cells::TableError;
 /// A table of points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Which build made it.
+    /// The build of the program that made it.
     pub build: String,
-    /// Identifies everything but the seeds that went into it.
+    /// A hash of everything but the seeds that went into it.
     pub config: String,
     /// Its rows, in the order of the file.
     pub points: Vec<Point>,
 }
 
-/// The columns that are the setting's, by the names of its fields.
+/// The columns of the setting, by the names of its fields.
 const SETTING: [&str; 14] = [
     "panels",
     "series",
@@ -39,15 +39,15 @@ const SETTING: [&str; 14] = [
     "selection",
     "throttle",
 ];
-/// The column of the setting that came last: tables from before are without faults.
+/// The column of the setting that was added last: earlier tables are without faults.
 const FAULTS: &str = "faults";
 
-/// Whether tables from before do not have it.
+/// Whether the column of a metric may be absent, because earlier tables do not have it.
 fn is_later(metric: &Metric) -> bool {
     Metric::LATER.contains(metric) || Metric::OF_FAULTS.contains(metric)
 }
 
-/// A row: the build, what went into it, and the point.
+/// A row: the build, the configuration, and the point.
 type Row<'a> = (&'a str, &'a str, &'a Point);
 type Of<'a> = Column<Row<'a>>;
 
@@ -197,7 +197,7 @@ pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
     ]
 }
 
-/// A value of the setting, as its JSON form has it.
+/// A value of the setting, in its JSON form.
 fn written(value: impl Serialize) -> String {
     match serde_json::to_value(value).unwrap_or_default() {
         serde_json::Value::String(text) => text,
@@ -215,10 +215,10 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     column::row(&columns(), &(build, config, point))
 }
 
-/// Reads a table back. What follows from the setting is not read but worked out again.
+/// Reads a table back. Values that follow from the setting are computed again.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn read(text: &str) -> Result<Table, TableError> {
     let mut table = Table::default();
     table.points = cells::read(text, "points", PointsSchema::NAME, |row| {

@@ -1,4 +1,4 @@
-//! Two reports on pods that come and go compared: the smallest pools, the sizes that both tried, and reclaim.
+//! Comparison of two reports on pods that come and go: the smallest pools, the sizes that both tried, and reclaim.
 
 use serde::Deserialize;
 
@@ -14,20 +14,20 @@ use crate::statistics::{Estimate, wilson};
 /// An earlier report on pods that come and go.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OldDemand {
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// What the pool had to meet.
+    /// The objectives that the pool had to meet.
     pub needs: Vec<String>,
     /// The forms of its scenario.
     pub forms: Vec<Form>,
     /// The sizes that were tried.
     pub trials: Vec<Trial>,
-    /// By how much the time of its trace was compressed.
+    /// The factor by which the time of its trace was compressed.
     pub compression: u32,
-    /// By how much two neighbouring sizes differ; 0 = it does not say.
+    /// The difference between two neighbouring sizes; 0 = the report does not say.
     #[serde(default)]
     pub step: u64,
-    /// The settings of its scenario, if it says them.
+    /// The settings of its scenario, if the report has them.
     #[serde(default)]
     pub settings: Settings,
 }
@@ -54,10 +54,10 @@ impl Kind for OldDemand {
     }
 }
 
-/// Whether a report with these objectives can be compared with an earlier one.
+/// Checks that a report with these objectives can be compared with an earlier one.
 ///
 /// # Errors
-/// What makes the figures different ones.
+/// A sentence on what makes the figures incomparable.
 pub fn comparable(old: &OldDemand, needs: &[String], compression: u32) -> Result<(), Incomparable> {
     let wanted = |needs: &[String]| needs.join(" and ");
     if old.needs != needs {
@@ -83,7 +83,7 @@ fn sizes<'a>(trials: &'a [Trial], form: &str) -> Vec<&'a Trial> {
     sizes
 }
 
-/// How many runs of a trial missed a need, and how many there were. A table from before this was counted says only that one did.
+/// The number of runs of a trial that missed a need, and the number of all runs. Tables from before this was counted only say that one did.
 fn missed(trial: &Trial) -> (u64, u64) {
     (trial.missed.unwrap_or(u64::from(!trial.met)), trial.seeds)
 }
@@ -104,23 +104,23 @@ impl<'a> Smallest<'a> {
         Some(Self { addresses, runs, sizes, step: step.max(1) })
     }
 
-    /// The smallest size that is not known to be too small, beside `runs` runs in which none missed a need. Sizes are asked from the
-    /// smallest on, and the first that chance may explain ends it, so that no p-value has to make up for another.
+    /// The smallest size that is not known to be too small, compared with `runs` runs in which none missed a need. Sizes are tested in
+    /// ascending order up to the first that chance may explain, so that the p-values need no correction for multiple tests.
     fn least(&self, runs: u64) -> u64 {
         let too_small = |trial: &&&Trial| change::fisher(missed(trial), (0, runs)).is_some_and(|p| p < LEVEL);
         let known = self.sizes.iter().filter(|trial| trial.addresses < self.addresses).take_while(too_small).last();
         known.map_or(0, |trial| trial.addresses + self.step).min(self.addresses)
     }
 
-    /// How often chance would make as many runs miss with `addresses` addresses when in the other report none of `runs` did: the largest
-    /// p-value of the sizes that are asked before the answer is known.
+    /// The probability that chance makes as many runs miss with `addresses` addresses when in the other report none of `runs` did: the
+    /// largest p-value of the sizes that are tested before the answer is known.
     fn p(&self, addresses: u64, runs: u64) -> Option<f64> {
         let decides = self.sizes.iter().position(|trial| trial.addresses >= addresses && trial.addresses < self.addresses)?;
         self.sizes[..=decides].iter().map(|trial| change::fisher(missed(trial), (0, runs))).reduce(|p, q| Some(p?.max(q?)))?
     }
 }
 
-/// What a smallest pool changed by. More addresses never miss what fewer meet, so that runs with one size say something of others.
+/// The change of a smallest pool. More addresses never miss what fewer meet, so that runs with one size bear on others.
 fn smallest(place: &str, old: &Smallest<'_>, new: &Smallest<'_>) -> Compared {
     let estimate = |of: &Smallest<'_>, other: &Smallest<'_>| Estimate {
         value: of.addresses as f64,
@@ -144,7 +144,7 @@ fn smallest(place: &str, old: &Smallest<'_>, new: &Smallest<'_>) -> Compared {
     compared.judged(apart)
 }
 
-/// What changes against the first form with something changed in it: the addresses that are needed, and the most that are recorded.
+/// The changes of the other forms against the first: the addresses needed, and the most that are recorded.
 pub(super) fn what_if(forms: &[Form], trials: &[Trial], step: u64) -> Vec<Compared> {
     let Some((first, others)) = forms.split_first() else { return Vec::new() };
     let step_of = |form: &Form| if form.step > 0 { form.step } else { step };
@@ -168,7 +168,7 @@ fn at_size(place: &str, old: &Trial, new: &Trial) -> Option<Compared> {
     Some(Compared::new(place, &name, Unit::Share, both, change, "Fisher"))
 }
 
-/// The most addresses that a run records at a time, with the given pool.
+/// The most addresses that a run records at the same time, with the given pool.
 fn peak(place: &str, old: &Trial, new: &Trial) -> Option<Compared> {
     let both = (old.peak_mean?, new.peak_mean?);
     let change = change::means((both.0, old.seeds), (both.1, new.seeds));
@@ -180,7 +180,7 @@ pub(super) fn compare(old: &OldDemand, new: &DemandReport) -> Result<Pairs, Inco
     let mut pairs = Pairs::default();
     if !old.settings.is_empty() && !new.settings.is_empty() {
         pairs.differs = differences(&old.settings, &new.settings);
-        // What explains a scenario is no setting of it.
+        // The explanation of a scenario is not a setting.
         pairs.differs.retain(|Differs { setting, .. }| setting != "why");
     }
     let step = |form: &Form, whole: u64| if form.step > 0 { form.step } else { whole };
@@ -233,7 +233,7 @@ mod tests {
         Baseline::read("old", &serde_json::to_string_pretty(report).unwrap()).unwrap()
     }
 
-    /// A report whose first form needs so many addresses: with fewer, so many of eight runs miss, and with enough none of 20.
+    /// A report whose first form needs `smallest` addresses: with fewer, `missed` of eight runs miss, and with enough none of 20.
     fn needs(smallest: u64, missed: u64) -> DemandReport {
         let mut new = report();
         let given = new.forms[0].given.clone();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The interval holds no change exactly when nothing is significant, and the p-value says the same.
+        /// The interval contains 0 exactly when the change is not significant, and the p-value agrees.
         #[test]
         fn the_interval_the_verdict_and_p_agree(old in 10u64..60, new in 10u64..60, before in 1u64..=8, now in 1u64..=8) {
             let change = needed(&needs(old, before), needs(new, now));

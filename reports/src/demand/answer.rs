@@ -1,4 +1,4 @@
-//! What pods need, in sentences.
+//! The needs of pods, in sentences.
 
 use crate::human;
 use crate::leaks::answer::of_delay;
@@ -8,10 +8,10 @@ use super::resampled::{Resampled, block};
 use super::trial::{Trial, runs_for};
 use super::{EVERY_DEL_ARRIVES, Form};
 
-/// A decision is confident when at most so many runs can be otherwise.
+/// The largest share of runs that may contradict a decision for it to be confident.
 const FEW: f64 = 0.05;
 
-/// The size that is enough, how sure that is, and what it rests on: for resampled traces if there are some, otherwise for the first form.
+/// The size that is enough, its confidence, and its assumptions: for resampled traces if there are some, otherwise for the first form.
 pub(super) fn headline(needs: &[Need], forms: &[Form], trials: &[Trial], resampled: Option<&Resampled>, assumed: &str) -> String {
     let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
     let wanted = wanted.join(" and ");
@@ -53,13 +53,14 @@ fn floor(share: f64) -> f64 {
     (1000.0 * share).floor() / 10.0
 }
 
-/// For each form what is held, what is enough, and how long leaks last; then what the forms differ in, and what resampled traces need.
+/// The sentences of each form on use, sufficient size, and lifetime of leaks; then on differences between forms, and the needs of resampled
+/// traces.
 pub(super) fn sentences(needs: &[Need], forms: &[Form], trials: &[Trial], resampled: Option<&Resampled>, compression: u32) -> Vec<String> {
     let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
     let wanted = wanted.join(" and ");
     let mut sentences: Vec<String> = Vec::new();
     for (number, form) in forms.iter().enumerate() {
-        // With something else changed only the size counts: the rest stands in the tables.
+        // For the other forms only the size is stated: the rest is in the tables.
         if number > 0 && form.name != EVERY_DEL_ARRIVES {
             sentences.push(of_size(form, needs, &wanted, trials));
             continue;
@@ -101,7 +102,7 @@ fn of_use(form: &Form) -> String {
     )
 }
 
-/// What the needs come to in a trial's worst run.
+/// The figures of the needs in a trial's worst run.
 fn figures(trial: &Trial, needs: &[Need]) -> String {
     let told = |need: &Need| format!("{} {}", need.name(), need.of(trial).map_or_else(|| "unknown".to_owned(), |found| need.told(found)));
     needs.iter().map(told).collect::<Vec<_>>().join(", ")
@@ -134,7 +135,7 @@ fn of_size(form: &Form, needs: &[Need], wanted: &str, trials: &[Trial]) -> Strin
     format!("{name}: {wanted} holds with {}{proof}{less}.{plan}", addresses(smallest))
 }
 
-/// What the first form needs more than where every DEL arrives.
+/// The additional need of the first form compared with that where every DEL arrives.
 fn difference(forms: &[Form]) -> Vec<String> {
     let Some((first, others)) = forms.split_first() else { return Vec::new() };
     let of = |other: &Form| {

@@ -1,4 +1,4 @@
-//! Which figures a report on pods that come and go has.
+//! The figures of a report on pods that come and go.
 
 use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
 use crate::leaks::{self, Found};
@@ -8,18 +8,18 @@ use super::need::Need;
 use super::trial::{Instant, Trial};
 use super::{DemandReport, EVERY_DEL_ARRIVES, Form};
 
-/// A figure and the words beside it.
+/// A figure and its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plate {
-    /// The curves and axes, as they are drawn.
+    /// The curves and axes to draw.
     pub figure: Figure,
-    /// What it shows, in a sentence or two.
+    /// The caption, in a sentence or two.
     pub caption: &'static str,
 }
 
-/// The figures of a report; `found` is what was reclaimed with the given pools.
+/// The figures of a report; `found` holds the addresses reclaimed with the given pools.
 pub fn plates(report: &DemandReport, found: &[Found]) -> Vec<Plate> {
-    // With something else changed it looks much the same: a table is enough.
+    // Other forms look much the same: a table is enough for them.
     let own = |number: usize, form: &Form| number == 0 || form.name == EVERY_DEL_ARRIVES;
     let used = report.forms.iter().enumerate().filter(|(number, form)| own(*number, form) && !form.usage.0.is_empty());
     let mut plates: Vec<Plate> = used.map(|(number, form)| usage(number, form)).collect();
@@ -87,7 +87,7 @@ fn headroom(forms: &[Form]) -> Option<Plate> {
     })
 }
 
-/// A given pool that is so many times larger than all others that were tried says nothing of how they differ.
+/// The factor by which a given pool may exceed all other sizes before it is left out, as it would hide how they differ.
 const FAR: f64 = 1.5;
 
 fn sizes(report: &DemandReport) -> Option<Plate> {
@@ -98,7 +98,7 @@ fn sizes(report: &DemandReport) -> Option<Plate> {
     let of = |(ink, form): (usize, &Form)| {
         let of_form = report.trials.iter().filter(|trial| trial.form == form.name).filter(is_near);
         let mut points: Vec<(f64, Estimate)> = of_form
-            // The worst run is what it is: nothing is estimated.
+            // The figures of the worst run are not estimates.
             .map(|trial| (trial.addresses as f64, Estimate { value: trial.refused, low: Some(trial.refused), high: Some(trial.refused) }))
             .collect();
         points.sort_by(|left, right| left.0.total_cmp(&right.0));

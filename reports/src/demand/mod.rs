@@ -1,12 +1,12 @@
-//! `report capacity` of pods that come and go, as in a trace: how many addresses they hold, and how large a pool they need.
+//! `report capacity` of pods that come and go, as in a trace: the addresses that they hold, and the size of the pool that they need.
 //!
 //! ```text
 //!  needs ──────────┐
 //!  runs at a size ─┴─► Trial: met in all seeds? ─► bisect ─► the smallest pool
 //!  runs at the given size ─► Usage over time, reclaimed addresses ─► head-room, time to reclaim
 //! ```
-//! Each trial stands for as many runs as there are seeds. The pods of a trace come when they come: only round trips and faults differ, so a
-//! need is asked of every run by itself.
+//! Each trial has one run per seed. The pods of a trace come at fixed times: only round trips and faults differ, so a need is checked in
+//! each run separately.
 
 pub mod against;
 mod answer;
@@ -35,23 +35,23 @@ use crate::{Made, Report};
 /// The question of `report capacity` about pods that come and go.
 pub const QUESTION: &str = "How many addresses do these pods need?";
 
-/// The form of a scenario without what it does to its cluster; each other form but the first has something else changed.
+/// The form of a scenario without the faults that it injects into its cluster; all forms after the first have something else changed.
 pub const EVERY_DEL_ARRIVES: &str = "every DEL arrives";
 
-/// What a form of the scenario demands.
+/// The demand of a form of the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Form {
-    /// What it is called.
+    /// The name of the form.
     pub name: String,
-    /// With the pool that the scenario has.
+    /// The result with the pool that the scenario has.
     pub given: Trial,
     /// The smallest pool that meets all needs: addresses in total. Unset = the given one does not, or the search was stopped.
     pub smallest: Option<u64>,
-    /// The plan of a run that misses a need with less, if there is one.
+    /// The plan of a run that misses a need with fewer addresses, if there is one.
     pub plan: Option<String>,
-    /// What was reclaimed with the given pool.
+    /// The addresses reclaimed with the given pool.
     pub reclaimed: Vec<Group>,
-    /// By how much two neighbouring sizes differ; 0 = as in the report as a whole.
+    /// The difference between two neighbouring sizes; 0 = as in the report as a whole.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub step: u64,
     /// Addresses over time, with the given pool.
@@ -59,45 +59,45 @@ pub struct Form {
     pub usage: Usage,
 }
 
-/// What `report capacity` answers for pods that come and go.
+/// The report of `report capacity` for pods that come and go.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DemandReport {
     schema: DemandReportSchema,
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// One number, how sure it is and what it rests on, in a sentence.
+    /// The headline: one number, its confidence and its assumptions, in a sentence.
     pub headline: String,
-    /// What the forms say, a sentence each.
+    /// The results of the forms, a sentence each.
     pub answers: Vec<String>,
-    /// What the pool is to meet.
+    /// The objectives of the pool.
     pub needs: Vec<String>,
     /// The forms of the scenario.
     pub forms: Vec<Form>,
     /// The sizes that were tried, of all forms.
     pub trials: Vec<Trial>,
-    /// What would change, if something was asked about that: figures of the scenario as it is, and with something changed.
+    /// The changes under what-if questions, if any: figures of the scenario as given, and with something changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub what_if: Vec<Compared>,
-    /// What resampled traces need; unset = nothing was resampled.
+    /// The needs of resampled traces; unset = nothing was resampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resampled: Option<Resampled>,
-    /// By how much the time of a trace is compressed; 1 = it is not.
+    /// The factor by which the time of a trace is compressed; 1 = it is not.
     pub compression: u32,
-    /// By how much two neighbouring sizes differ; 0 = that is not known.
+    /// The difference between two neighbouring sizes; 0 = unknown.
     #[serde(skip_serializing_if = "is_zero")]
     pub step: u64,
-    /// The settings of the scenario; empty = a table was drawn again, which does not say.
+    /// The settings of the scenario; empty = a table was drawn again, which does not have them.
     #[serde(skip_serializing_if = "Settings::is_empty")]
     pub settings: Settings,
-    /// What changed since an earlier report; unset = there is none to compare with.
+    /// The changes since an earlier report; unset = there is none to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with, one of the codes of [`exit`].
+    /// The exit code of the process, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 
@@ -106,8 +106,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl DemandReport {
-    /// The report of these forms; `step` is by how much two neighbouring sizes differ, 0 = that is not known; `resampled` is what resampled
-    /// traces need; `limits` are sentences that hold whatever the pods do.
+    /// The report of these forms; `step` is the difference between two neighbouring sizes, 0 = unknown; `resampled` holds the needs of
+    /// resampled traces; `limits` are sentences that hold whatever the pods do.
     #[expect(clippy::too_many_arguments, reason = "each is a part of what was found")]
     pub fn new(
         made: Made,
@@ -146,10 +146,10 @@ impl DemandReport {
         }
     }
 
-    /// Compares it with an earlier one.
+    /// Compares the report with an earlier one.
     ///
     /// # Errors
-    /// Their figures are different ones.
+    /// Their figures are incomparable.
     pub fn compare(&mut self, old: &Baseline<against::OldDemand>) -> Result<(), Incomparable> {
         let pairs = against::compare(&old.report, self)?;
         self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
@@ -184,7 +184,7 @@ impl Report for DemandReport {
 }
 
 impl Form {
-    /// A form whose runs with the given pool were these, and reclaimed these addresses.
+    /// A form with the results of its runs with the given pool, and the addresses that they reclaimed.
     pub fn new(name: &str, given: Trial, usage: Usage, found: &[Found]) -> Self {
         let reclaimed = crate::leaks::group::groups(found);
         Self { name: name.to_owned(), given, smallest: None, plan: None, reclaimed, step: 0, usage }
@@ -203,12 +203,12 @@ impl Sizes {
         forms
     }
 
-    /// What the runs of a form with the given pool gave: with the largest, which no search leaves.
+    /// The result of a form with the given pool, which is the largest one tried.
     pub fn given(&self, form: &str) -> Option<&Trial> {
         self.trials.iter().filter(|trial| trial.form == form).max_by_key(|trial| trial.addresses)
     }
 
-    /// By how much two neighbouring sizes of a form differ.
+    /// The difference between two neighbouring sizes of a form.
     pub fn step(&self, form: &str) -> u64 {
         self.steps.get(form).copied().unwrap_or(self.asked.step)
     }

@@ -1,4 +1,4 @@
-//! What a pool is to meet in each run.
+//! Objectives that a pool has to meet in each run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use crate::objective::Objective;
 
 use super::trial::Trial;
 
-/// A figure of the pods of a run and what it must stay below.
+/// A figure of the pods of a run, and its upper limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     figure: Figure,
-    /// A share of 1, or seconds.
+    /// The limit: a share of 1, or seconds.
     below: f64,
 }
 
@@ -28,17 +28,17 @@ const FIGURES: [(Figure, &str); 4] =
     [(Figure::Refused, "refused"), (Figure::Unserved, "unserved"), (Figure::WaitP50, "wait_p50"), (Figure::WaitP99, "wait_p99")];
 
 impl Need {
-    /// What it is about.
+    /// The name of the figure.
     pub fn name(&self) -> &'static str {
         FIGURES.iter().find(|(figure, _)| *figure == self.figure).map_or("", |(_, name)| name)
     }
 
-    /// It as [`FromStr`] reads it, to the last digit.
+    /// The need in the form that [`FromStr`] reads, to the last digit.
     pub fn asked(&self) -> String {
         format!("{}<{}{}", self.name(), self.below, if self.is_share() { "" } else { "s" })
     }
 
-    /// What the share of pods that are refused has to stay below, if it is about that.
+    /// The limit of the share of pods that are refused, if that is the figure.
     pub(super) fn refused_below(&self) -> Option<f64> {
         (self.figure == Figure::Refused).then_some(self.below)
     }
@@ -57,12 +57,12 @@ impl Need {
         }
     }
 
-    /// Whether a trial meets it in its worst run. A time that no pod was there to take is missed.
+    /// Whether a trial meets it in its worst run. A time without any pod that could take it counts as missed.
     pub fn is_met(&self, trial: &Trial) -> bool {
         self.of(trial).is_some_and(|found| found < self.below)
     }
 
-    /// A figure of this kind, as it is said.
+    /// Formats a figure of this kind.
     pub(super) fn told(&self, found: f64) -> String {
         if self.is_share() { format!("{:.2} %", 100.0 * found) } else { human::duration(micros(found)) }
     }
@@ -108,12 +108,12 @@ impl FromStr for Need {
     }
 }
 
-/// What stands behind `--objective`: of bursts at one pool, or of pods that come and go.
+/// The value of `--objective`: for bursts at one pool, or for pods that come and go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wanted {
-    /// Of the calls of a burst.
+    /// An objective for the calls of a burst.
     Burst(Objective),
-    /// Of the pods of a run.
+    /// An objective for the pods of a run.
     Pods(Need),
 }
 
@@ -124,7 +124,7 @@ impl FromStr for Wanted {
         let name = text.split('<').next().unwrap_or_default().trim();
         if FIGURES.iter().any(|(_, known)| *known == name) {
             let need: Need = text.parse()?;
-            // Tables hold a share to its last digit, without a unit. Of a person `refused<1` may mean 1 % or everything.
+            // Tables hold a share to its last digit, without a unit. Written by a person, `refused<1` may mean 1 % or everything.
             let value = text.split_once('<').map_or("", |(_, value)| value.trim());
             if value.parse::<f64>().is_ok() {
                 return Err(format!("`{value}` has no unit; write {name}<{value}%"));

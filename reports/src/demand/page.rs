@@ -31,7 +31,7 @@ fn wait(seconds: f64) -> String {
     human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
 }
 
-/// The file's text, with these figures in it.
+/// The HTML text of the page, with these figures in it.
 ///
 /// # Errors
 /// A figure could not be drawn.

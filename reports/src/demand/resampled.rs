@@ -1,14 +1,14 @@
-//! How far the answer rests on the one trace that was recorded: sizes for traces that were drawn from it again.
+//! The uncertainty of the answer that comes from having recorded one trace only: sizes for traces that were resampled from it.
 //!
 //! | columns of `resamples.csv` | hold |
 //! |---|---|
 //! | `schema`, `build`, `config` | the format, and what made the row |
-//! | `resample`, `pods` | the number of the trace, which is the seed of its draws and of its run, and how many pods it has |
-//! | `living` | the most of them that live at a time, which the trace says by itself |
-//! | `peak` | the most addresses that its run recorded at a time, with the largest pool that was tried |
-//! | `addresses` | the smallest pool that is enough in its run; empty = not even that |
-//! | `block_s`, `of` | the length of a block; how many traces were asked for |
-//! | `staying`, `passing`, `first_half` | pods that stay and are not drawn again; those that come and go; of these, those in the first half |
+//! | `resample`, `pods` | the number of the trace, which is the seed of its draws and of its run, and the number of its pods |
+//! | `living` | the most of them that live at the same time, which follows from the trace alone |
+//! | `peak` | the most addresses that its run recorded at the same time, with the largest pool that was tried |
+//! | `addresses` | the smallest pool that is enough in its run; empty = the largest that was tried is not |
+//! | `block_s`, `of` | the length of a block; the number of traces asked for |
+//! | `staying`, `passing`, `first_half` | pods never deleted (and not drawn); those that come and go; those of these in the first half |
 
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -22,67 +22,67 @@ use crate::statistics::Estimate;
 
 use super::figures::Plate;
 
-/// A size is named that is enough for this share of the resampled traces.
+/// The share of the resampled traces for which the reported size is enough.
 const SHARE: f64 = 0.95;
 
-/// A resampled trace and what it needs.
+/// A resampled trace and its needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Resample {
     /// Its number: the seed of its draws and of its run.
     pub number: u64,
-    /// How many pods it has.
+    /// The number of pods in the trace.
     pub pods: u64,
-    /// The most of them that live at a time.
+    /// The most of them that live at the same time.
     pub living: u64,
-    /// The most addresses that are recorded at a time in its run.
+    /// The most addresses recorded at the same time in its run.
     pub peak: u64,
     /// The smallest pool that is enough: addresses in total; unset = the largest that was tried is not.
     pub addresses: Option<u64>,
 }
 
-/// How traces are drawn from one again.
+/// The parameters of resampling from one trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Drawn {
     /// The length of a block, in seconds of the trace.
     pub block_s: f64,
-    /// Pods that are never deleted, which stay where they are.
+    /// The number of pods that are never deleted, which stay where they are.
     pub staying: u64,
-    /// Pods that come and go: each is drawn as often as each other one.
+    /// The number of pods that come and go: each is drawn as often as each other one.
     pub passing: u64,
-    /// Of these, those that come in the first half of the time.
+    /// The number of these that come in the first half of the time.
     pub first_half: u64,
-    /// How many traces were asked for.
+    /// The number of traces asked for.
     pub of: u64,
 }
 
-/// What resampled traces need.
+/// The needs of resampled traces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Resampled {
-    /// How they are drawn.
+    /// The parameters of resampling.
     #[serde(flatten)]
     pub drawn: Drawn,
-    /// The size that half of them need at most, and those between which 19 of 20 lie; unset = the largest pool that was tried is too small.
+    /// The median of the sizes that the traces need; unset = the largest pool that was tried is too small.
     pub median: Option<u64>,
-    /// The lower of these.
+    /// The 2.5 % quantile of these sizes; unset as `median`.
     pub low: Option<u64>,
-    /// The higher of these.
+    /// The 97.5 % quantile of these sizes; unset as `median`.
     pub high: Option<u64>,
     /// A size that is enough for `enough_for` of the traces, which is at least 95 %; unset = the largest pool that was tried is not.
     pub enough: Option<u64>,
-    /// For how many of the traces it is.
+    /// The number of traces for which it is enough.
     pub enough_for: u64,
-    /// With 95 % confidence it is for this share of all traces that can be drawn so.
+    /// The least share of all traces that can be drawn so for which it is enough, with 95 % confidence.
     pub enough_share: f64,
-    /// Each trace, by its number.
+    /// The traces, by their numbers.
     pub traces: Vec<Resample>,
 }
 
 impl Resampled {
-    /// What these traces need; `None` if there is none.
+    /// The needs of these traces; `None` if there are no traces.
     pub fn new(drawn: Drawn, mut traces: Vec<Resample>) -> Option<Self> {
         traces.sort_by_key(|trace| trace.number);
         let mut sizes: Vec<Option<u64>> = traces.iter().map(|trace| trace.addresses).collect();
-        // What is larger than all that was tried comes last.
+        // Sizes above all that were tried come last.
         sizes.sort_by_key(|size| size.unwrap_or(u64::MAX));
         let many = sizes.len();
         let rank = |share: f64| ((share * many as f64).ceil() as usize).clamp(1, many);
@@ -91,7 +91,7 @@ impl Resampled {
             return None;
         }
         let enough = at(SHARE);
-        // Whoever has the same size is served as well.
+        // Traces that need the same size count as served.
         let enough_for = sizes.iter().filter(|size| size.is_some_and(|size| Some(size) <= enough)).count();
         let rank = rank(SHARE);
         Some(Self {
@@ -106,7 +106,7 @@ impl Resampled {
         })
     }
 
-    /// Median and interval, and how the traces were made.
+    /// A sentence with the median, the interval, and how the traces were made.
     pub(super) fn sentence(&self, recorded: Option<u64>) -> String {
         let size = |size: Option<u64>| size.map_or_else(|| "more than was tried".to_owned(), human::count);
         let recorded = recorded.map_or_else(|| "not known".to_owned(), human::count);
@@ -126,7 +126,7 @@ impl Resampled {
         )
     }
 
-    /// What is to be told where pods come more and more, or less and less: blocks take them from anywhere.
+    /// A warning where the rate of new pods rises or falls over the trace, as blocks are drawn from anywhere.
     pub(super) fn trend(&self) -> Option<String> {
         let Drawn { passing, first_half, .. } = self.drawn;
         let uneven = 3 * first_half < passing || 3 * first_half > 2 * passing;
@@ -170,19 +170,19 @@ impl Resampled {
     }
 }
 
-/// The length of a block, as it is said.
+/// The length of a block in words.
 pub(super) fn block(seconds: f64) -> String {
     human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
 }
 
-/// The share of all traces that, with 95 % confidence, need no more than the one of this rank among `many`: how many of them do is spread
-/// as the order statistics of uniform numbers are. (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", 1941.)
+/// The share of all traces that, with 95 % confidence, need no more than the one of this rank among `many`: it is distributed as the order
+/// statistics of uniform numbers are. (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", 1941.)
 fn content(rank: u64, many: u64) -> f64 {
-    // Both are above 0, so that there is such a distribution.
+    // Both parameters are above 0, so that the distribution exists.
     Beta::new(rank as f64, (many - rank + 1) as f64).map_or(0.0, |beta| beta.inverse_cdf(0.05))
 }
 
-/// A row of `resamples.csv`: build and configuration, how the trace was drawn, and what it needs.
+/// A row of `resamples.csv`: build and configuration, how the trace was drawn, and its needs.
 type Row<'a> = (&'a str, &'a str, &'a Drawn, &'a Resample);
 type Of<'a> = Column<Row<'a>>;
 
@@ -229,7 +229,7 @@ pub fn resample_row(build: &str, config: &str, drawn: &Drawn, trace: &Resample) 
 /// Reads `resamples.csv` back.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn resamples_of(text: &str) -> Result<(Drawn, Vec<Resample>), TableError> {
     let mut drawn = Drawn::default();
     let traces = cells::read(text, "resampled traces", ResamplesSchema::NAME, |row| {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     proptest! {
-        /// By counting: at least 95 % of the traces are served by the size that is named, and by none that is smaller.
+        /// Compares with counting: at least 95 % of the traces are served by the reported size, and no smaller size serves as many.
         #[test]
         fn the_size_that_is_named_is_the_smallest_for_ninety_five_of_a_hundred(sizes in prop::collection::vec(1_u64..40, 1..200)) {
             let all: Vec<Option<u64>> = sizes.iter().copied().map(Some).collect();
@@ -298,7 +298,8 @@ mod tests {
             prop_assert_eq!(found.enough_for, served(found.enough.unwrap()) as u64);
         }
 
-        /// By adding up the binomial distribution: with a smaller share served, as many of the traces were so one time in twenty at most.
+        /// Compares with sums of the binomial distribution: with a smaller share, as many traces would be served at most one time in
+        /// twenty.
         #[test]
         fn the_confidence_is_that_of_the_binomial_distribution(many in 1_u64..200, part in 0.01_f64..1.0) {
             let rank = ((part * many as f64).ceil() as u64).clamp(1, many);

@@ -1,4 +1,4 @@
-//! `sizes.csv`: one row a size that was tried; `usage.csv`: addresses over time with the given pool.
+//! `sizes.csv`: one row for each size that was tried; `usage.csv`: addresses over time with the given pool.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use crate::schema::{SizesSchema, UsageSchema};
 use super::need::Need;
 use super::trial::{Instant, Trial, Usage};
 
-/// What a search for a size was asked.
+/// The parameters of a search for a size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
     /// The build of the program that simulated the sizes.
     pub build: String,
-    /// Identifies everything but the seeds that went into it.
+    /// A hash of everything but the seeds that went into it.
     pub config: String,
-    /// What the pool is to meet.
+    /// The objectives of the pool.
     pub needs: Vec<Need>,
-    /// By how much the time of a trace is compressed; 1 = it is not.
+    /// The factor by which the time of a trace is compressed; 1 = it is not.
     pub compression: u32,
-    /// By how much two neighbouring sizes differ: how many addresses there are in total for each address of a pool.
+    /// The difference between two neighbouring sizes: the total number of addresses for each address of a pool.
     pub step: u64,
 }
 
-/// What `sizes.csv` says of a search, read back.
+/// The contents of `sizes.csv`, read back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sizes {
-    /// What the search was asked, as each row repeats it.
+    /// The parameters of the search, as each row repeats them.
     pub asked: Asked,
     /// The sizes that were tried.
     pub trials: Vec<Trial>,
-    /// By how much two neighbouring sizes of a form differ, where that is otherwise than in the first form.
+    /// The differences between neighbouring sizes of forms where they are not those of the first form.
     pub steps: BTreeMap<String, u64>,
 }
 
-/// A row of `sizes.csv`: what was asked, what the size is called in `runs.csv`, and what it gave.
+/// A row of `sizes.csv`: the parameters, the name of the size in `runs.csv`, and its result.
 type Size<'a> = (&'a Asked, &'a str, &'a Trial);
 type Of<'a> = Column<Size<'a>>;
-/// A column of `usage.csv`: the size, and what it held at a time.
+/// A column of `usage.csv`: the size, and the addresses held at an instant.
 type OfUsage<'a> = Column<(&'a str, &'a Instant)>;
 
 pub(crate) fn sizes<'a>() -> Vec<Of<'a>> {
@@ -111,7 +111,7 @@ pub fn sizes_head() -> String {
     column::head(&sizes())
 }
 
-/// The row of a size, which is called `scenario` in `runs.csv`.
+/// The row of a size, whose name in `runs.csv` is `scenario`.
 pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
     column::row(&sizes(), &(asked, scenario, trial))
 }
@@ -119,7 +119,7 @@ pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
 /// Reads `sizes.csv` back.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
     let mut asked = Asked::default();
     let mut steps: BTreeMap<String, u64> = BTreeMap::new();
@@ -191,7 +191,7 @@ pub fn usage_rows(scenario: &str, held: &Usage) -> String {
 /// Reads the rows of a size from `usage.csv`.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn usage_of(text: &str, scenario: &str) -> Result<Usage, TableError> {
     let rows = cells::read(text, "addresses over time", UsageSchema::NAME, |row| {
         let held = |name: &str| row.estimate(name)?.ok_or_else(|| row.wrong(name, "", "number"));

@@ -8,20 +8,20 @@ use crate::statistics::{self, Estimate};
 
 use super::need::Need;
 
-/// What runs with pools of one size gave; each figure is that of its worst run.
+/// The results of runs with pools of one size; each figure is that of the worst run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// The form of the scenario.
     pub form: String,
-    /// How many addresses the pools have in total.
+    /// The total number of addresses in the pools.
     pub addresses: u64,
-    /// How many runs there were.
+    /// The number of runs, one per seed.
     pub seeds: u64,
     /// Whether all needs were met in all of them.
     pub met: bool,
-    /// The seed of the first that missed one.
+    /// The seed of the first run that missed a need.
     pub missed_seed: Option<u64>,
-    /// Pods that asked for an address.
+    /// The number of pods that asked for an address.
     pub asked: u64,
     /// The share of them that were refused one because none was free.
     pub refused: f64,
@@ -29,37 +29,37 @@ pub struct Trial {
     pub unserved: f64,
     /// The time from the first request of a pod to its address within which half of those that got one had it, in seconds.
     pub wait_p50_s: Option<f64>,
-    /// The same for 99 %.
+    /// The time within which 99 % of them had it, in seconds.
     pub wait_p99_s: Option<f64>,
-    /// The most addresses that were recorded at a time.
+    /// The most addresses recorded at the same time.
     pub peak: u64,
-    /// Of pods that lived.
+    /// The most addresses of pods that lived.
     pub peak_living: u64,
-    /// Of pods that were terminating or had ended.
+    /// The most addresses of pods that were terminating or had ended.
     pub peak_ending: u64,
-    /// Of pods that were gone.
+    /// The most addresses of pods that were gone.
     pub peak_leaked: u64,
-    /// How many of the runs missed a need; unset = a table from before this was kept.
+    /// The number of runs that missed a need; unset = a table from before this was kept.
     #[serde(default)]
     pub missed: Option<u64>,
-    /// The mean over runs of the most addresses that were recorded at a time; unset = a table from before this was kept.
+    /// The mean over runs of the most addresses recorded at the same time; unset = a table from before this was kept.
     #[serde(default)]
     pub peak_mean: Option<Estimate>,
 }
 
-/// How many runs, none of which misses a need, show with 95 % confidence that at most this share of all do.
+/// The number of runs, none of which misses a need, that show with 95 % confidence that at most this share of all do.
 pub(super) fn runs_for(share: f64) -> u64 {
     (0.05_f64.ln() / (1.0 - share).ln()).ceil() as u64
 }
 
-/// What holds of the sorted waits of a run.
+/// A quantile of the sorted waits of a run.
 fn quantile(sorted: &[Seconds], p: f64) -> Option<f64> {
     let rank = (p * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).map(|wait| wait.as_f64())
 }
 
 impl Trial {
-    /// What these runs gave, with their seeds, measured by `needs`.
+    /// The results of these runs, with their seeds, measured by `needs`.
     pub fn of(form: &str, addresses: u64, needs: &[Need], runs: &[(u64, AddressRun)]) -> Self {
         let each: Vec<Self> = runs.iter().map(|(seed, run)| Self::of_run(form, addresses, needs, *seed, run)).collect();
         let peak_mean = statistics::mean(runs.iter().map(|(_, run)| run.peak as f64)).map(|mean| mean.clamped(0.0, f64::INFINITY));
@@ -109,28 +109,28 @@ impl Trial {
         trial
     }
 
-    /// How many of such runs miss a need at most, with 95 % confidence, when none of these did.
+    /// The largest share of such runs that miss a need, with 95 % confidence, when none of these did.
     pub fn missed_at_most(&self) -> f64 {
         if self.seeds == 0 { 1.0 } else { 1.0 - 0.05_f64.powf(1.0 / self.seeds as f64) }
     }
 }
 
-/// The means of some runs at a time.
+/// The means over runs at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Instant {
-    /// Since the beginning of the run.
+    /// The time since the beginning of the run.
     pub at_s: f64,
     /// Recorded addresses of pods that live.
     pub living: Estimate,
-    /// Of pods that are terminating or have ended.
+    /// Recorded addresses of pods that are terminating or have ended.
     pub ending: Estimate,
-    /// Of pods that are gone.
+    /// Recorded addresses of pods that are gone.
     pub leaked: Estimate,
-    /// All recorded addresses, whatever became of their pods.
+    /// All recorded addresses, whatever the state of their pods.
     pub total: Estimate,
 }
 
-/// Addresses over time, equally far apart.
+/// Addresses over time, at equal intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage(pub Vec<Instant>);
 

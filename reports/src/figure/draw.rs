@@ -1,4 +1,4 @@
-//! Drawing a figure, on whatever backend.
+//! Drawing of figures, on any backend.
 
 use std::ops::Range;
 use std::sync::Once;
@@ -9,15 +9,15 @@ use plotters::prelude::*;
 use super::legend;
 use super::{Curve, DrawError, Figure};
 
-/// The size of a drawing; a picture has twice as many pixels each way.
+/// The width of a drawing; a picture has twice as many pixels each way.
 pub const WIDTH: u32 = 960;
 /// The height of a drawing, in the unit of [`WIDTH`].
 pub const HEIGHT: u32 = 500;
 
-/// How many curves can be told apart.
+/// The number of curves that can be told apart.
 pub const INKS: usize = 8;
 
-/// The colours of Okabe and Ito, those that stand out most first.
+/// The colours of Okabe and Ito, the most striking first.
 const INK: [RGBColor; INKS] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -36,10 +36,10 @@ const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 const FONT: &str = "sans-serif";
 const FONT_BYTES: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 
-/// So many points of a curve have a mark each.
+/// The largest number of points of a curve that have a mark each.
 const MARKS_MAX: usize = 24;
 
-/// Room for the legend on the right.
+/// The space for the legend on the right.
 const LEGEND: u32 = 268;
 
 pub(super) fn ink(number: usize) -> RGBColor {
@@ -63,7 +63,7 @@ impl Unit {
 fn with_font() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // The bytes are constant; what is wrong with them is found by the first drawing of the tests.
+        // The bytes are constant; the first drawing of the tests finds any error in them.
         let _ = plotters::style::register_font(FONT, FontStyle::Normal, FONT_BYTES);
     });
 }
@@ -73,7 +73,7 @@ pub(super) fn text(size: i32, color: RGBColor, unit: Unit) -> TextStyle<'static>
 }
 
 impl Figure {
-    /// The drawing as SVG, in the colours of a light page. Each colour stands for one role, so that a page can put others in their place.
+    /// Draws the figure as SVG, in the colours of a light page. Each colour stands for one role, so that a page can replace it.
     ///
     /// # Errors
     /// The drawing failed.
@@ -85,7 +85,7 @@ impl Figure {
         Ok(svg)
     }
 
-    /// The drawing as PNG, on white.
+    /// Draws the figure as PNG, on white.
     ///
     /// # Errors
     /// The drawing failed.
@@ -155,13 +155,13 @@ impl Figure {
         }
         let last = self.curves.iter().map(|curve| curve.ink).max().unwrap_or(0);
         for curve in &self.curves {
-            // Where curves lie on each other, the later ones are thinner, and the earlier ones show on both sides.
+            // Where curves overlap, the later ones are thinner, so that the earlier ones show on both sides.
             self.curve(curve, (last - curve.ink).div_ceil(2).min(2) as u32, &mut chart, unit)?;
         }
         Ok(())
     }
 
-    /// The numbers at which there are points, if they are few enough to be read; else numbers in between.
+    /// The numbers at which there are points, if they are few enough to be legible; else numbers in between.
     fn x_ticks(&self, range: &Range<f64>, xs: impl Iterator<Item = f64>) -> Vec<f64> {
         let mut places: Vec<f64> = xs.filter_map(|x| self.x.place(x)).collect();
         places.sort_by(f64::total_cmp);
@@ -176,7 +176,7 @@ impl Figure {
     }
 
     fn band<B: DrawingBackend>(&self, curve: &Curve, range: &Range<f64>, chart: &mut Chart<'_, B>) -> Drawn<B> {
-        // An open end reaches as far as the figure does.
+        // An open end reaches to the edge of the figure.
         let edge = |x: f64, end: Option<f64>, open: f64| {
             let y = end.map_or(open, |end| self.y.place(end).unwrap_or(range.start)).clamp(range.start, range.end);
             self.x.place(x).map(|x| (x, y))
@@ -217,13 +217,13 @@ impl Figure {
     }
 }
 
-/// Where things are drawn by pixel.
+/// An area in which things are drawn by pixel.
 pub(super) type Canvas<B> = DrawingArea<B, plotters::coord::Shift>;
-/// What drawing comes to.
+/// The result of drawing on a backend.
 pub(super) type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
 type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<Ruler, Ruler>>;
 
-/// Places along one edge of a plot, and those of them that have a number.
+/// The range along one edge of a plot, and the places in it that are labelled.
 struct Ruler {
     range: Range<f64>,
     ticks: Vec<f64>,
@@ -247,7 +247,7 @@ impl Ranged for Ruler {
     }
 }
 
-/// The outline of an ink's mark, around its middle.
+/// The outline of an ink's mark, around its centre.
 pub(super) fn mark(ink: usize) -> &'static [(i32, i32)] {
     match ink % INKS {
         0 => &[(-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2), (-4, -2)],

@@ -1,4 +1,4 @@
-//! What lines, marks, bands and rings stand for: a column beside the plot.
+//! The legend, a column beside the plot: the meanings of lines, marks, bands and rings.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::Curve;
 use super::draw::{Canvas, DIM, Drawn, TEXT, Unit, ink, mark, text};
 
-/// Draws the legend of these curves; `dotted` says what dotted lines stand for.
+/// Draws the legend of these curves; `dotted` is the meaning of dotted lines.
 pub(super) fn draw<B: DrawingBackend>(curves: &[Curve], dotted: &str, area: &Canvas<B>, unit: Unit) -> Drawn<B> {
     let mut row = Row { area, unit, y: unit.of(16) };
     for curve in curves.iter().filter(|curve| !curve.name.is_empty()) {
@@ -32,7 +32,7 @@ pub(super) fn draw<B: DrawingBackend>(curves: &[Curve], dotted: &str, area: &Can
     Ok(())
 }
 
-/// Where the next row is.
+/// The position of the next row.
 struct Row<'a, B: DrawingBackend> {
     area: &'a Canvas<B>,
     unit: Unit,
@@ -44,7 +44,7 @@ impl<B: DrawingBackend> Row<'_, B> {
         (self.unit.of(x), self.y + self.unit.of(dy))
     }
 
-    /// A line of strokes of this length with these gaps.
+    /// Draws a line of strokes of this length with these gaps.
     fn line(&self, (stroke, gap): (i32, i32), color: RGBColor) -> Drawn<B> {
         let style = color.stroke_width(self.unit.stroke(2));
         if gap == 0 {

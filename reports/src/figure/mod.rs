@@ -1,7 +1,7 @@
 //! Figures: curves with their intervals, drawn as SVG and PNG.
 //!
 //! A [`Figure`] is data; [`Figure::svg`] and [`Figure::png`] draw it the same way. Colours are those of Okabe and Ito, which most
-//! colour-blind readers tell apart, and each curve has a mark of its own shape. The font comes with the package (`assets`), so no
+//! colour-blind readers can tell apart, and each curve has a mark of a different shape. The font comes with the package (`assets`), so no
 //! system library and no installed font is needed.
 
 mod draw;
@@ -18,49 +18,49 @@ use crate::statistics::Estimate;
 pub struct Figure {
     /// The name of its files.
     pub id: String,
-    /// What it shows, drawn above the curves.
+    /// The title, drawn above the curves.
     pub title: String,
     /// The axis along the bottom, shared by all curves.
     pub x: Axis,
     /// The axis along the left, shared by all curves.
     pub y: Axis,
-    /// At most [`INKS`] inks can be told apart.
+    /// The curves; at most [`INKS`] inks can be told apart.
     pub curves: Vec<Curve>,
-    /// What its dotted lines stand for.
+    /// The meaning of its dotted lines.
     pub dotted: &'static str,
 }
 
-/// A line through points, with what it is compared with.
+/// A line through points, with values to compare it with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// For the legend; a curve without a name is explained by another one of its ink.
+    /// The name in the legend; a curve without a name is explained by another one of its ink.
     pub name: String,
-    /// Which colour and mark.
+    /// The number of its colour and mark.
     pub ink: usize,
-    /// Whether its line is dashed: it says less than the solid one of its ink.
+    /// Whether its line is dashed: it matters less than the solid one of its ink.
     pub dashed: bool,
     /// Its points, by x; the intervals make a band.
     pub points: Vec<(f64, Estimate)>,
-    /// What a formula gives, or a limit: a dotted line.
+    /// The values of a formula, or a limit: a dotted line.
     pub formula: Vec<(f64, f64)>,
-    /// What an independent model gave: rings.
+    /// The values of an independent model: rings.
     pub model: Vec<(f64, f64)>,
 }
 
 impl Curve {
-    /// Whether anything of it is known less than exactly.
+    /// Whether any of its values has an interval wider than the value.
     fn has_band(&self) -> bool {
         self.points.iter().any(|(_, y)| y.low != Some(y.value) || y.high != Some(y.value))
     }
 }
 
-/// Why a figure could not be drawn.
+/// The reason why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to draw {figure}: {reason}")]
 pub struct DrawError {
-    /// [`Figure::id`] of the one that failed.
+    /// The [`Figure::id`] of the figure that failed.
     pub figure: String,
-    /// What went wrong, as the library for drawings or pictures says it.
+    /// The error, in the words of the library that draws or encodes.
     pub reason: String,
 }
 

@@ -1,44 +1,44 @@
-//! Axes: from numbers to places, and which numbers stand beside them.
+//! Axes: the positions of numbers, and the labels beside them.
 
 use std::ops::Range;
 
 use crate::{Seconds, human};
 
-/// One axis of a figure: its words, and how its numbers are written and spread.
+/// One axis of a figure: its label, and the format and scale of its numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// The label of the axis, with its unit.
     pub label: String,
-    /// How its numbers are written.
+    /// The format of its numbers.
     pub kind: Kind,
-    /// How they are spread.
+    /// The scale of the axis.
     pub scale: Scale,
 }
 
-/// How numbers are written.
+/// The format of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// As they are: `1,000`, `2.5`.
+    /// Plain numbers: `1,000`, `2.5`.
     Count,
-    /// As a percentage: 1 is the whole.
+    /// Percentages, where 1 is the whole.
     Share,
     /// Seconds, as a duration.
     Seconds,
 }
 
-/// How numbers are spread.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// From 0 on, or from what lies below, evenly.
+    /// Even steps from 0 on, or from the smallest number if that is negative.
     Linear,
-    /// Evenly, from the smallest to the largest, wherever 0 is.
+    /// Even steps from the smallest to the largest number, wherever 0 is.
     Close,
-    /// Each double as far from the number as its half; what is not above 0 has no place.
+    /// A logarithmic scale; numbers that are not above 0 have no place.
     Log,
 }
 
 impl Axis {
-    /// Where a number lies; `None` if it has no place.
+    /// The place of a number; `None` if it has none.
     pub(super) fn place(&self, number: f64) -> Option<f64> {
         match self.scale {
             Scale::Linear | Scale::Close => Some(number),
@@ -54,13 +54,13 @@ impl Axis {
         }
     }
 
-    /// The places from the first to the last of these numbers, with some room.
+    /// The range of places from the smallest to the largest of these numbers, with some room.
     pub(super) fn range(&self, numbers: impl Iterator<Item = f64>) -> Range<f64> {
         let (low, high) = numbers
             .filter_map(|number| self.place(number))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| (low.min(place), high.max(place)));
         match self.scale {
-            // A mark at 0 has room.
+            // Leaves room for a mark at 0.
             Scale::Linear if high <= 0.0 && low >= 0.0 || low > high => -0.03..1.0,
             Scale::Linear => {
                 let (low, high) = (low.min(0.0), high.max(0.0));
@@ -75,7 +75,7 @@ impl Axis {
         }
     }
 
-    /// The places of numbers that are easy to read, about as many as there is room for.
+    /// The places of round numbers, about as many as there is room for.
     pub(super) fn ticks(&self, range: &Range<f64>) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
@@ -87,7 +87,7 @@ impl Axis {
             }
             Scale::Close => {
                 let step = nice((range.end - range.start) / 6.0);
-                // Of what is counted there are no halves.
+                // Counts have no halves.
                 let step = if self.kind == Kind::Count { step.max(1.0) } else { step };
                 let first = (range.start / step).ceil();
                 (0..).map(|n| (first + f64::from(n)) * step).take_while(|place| *place <= range.end).collect()
@@ -95,7 +95,7 @@ impl Axis {
             Scale::Log => {
                 let wide = range.end - range.start > 2.4;
                 let parts: &[f64] = if wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
-                // People count seconds to a minute, minutes to an hour, hours to a day, and all of them in tens.
+                // Seconds are counted to a minute, minutes to an hour, hours to a day, and all of them in tens.
                 const UNITS: [f64; 4] = [1.0, 60.0, 3_600.0, 86_400.0];
                 let units = if self.kind == Kind::Seconds { &UNITS[..] } else { &UNITS[..1] };
                 let of_unit = |(number, unit): (usize, &f64)| {
@@ -103,7 +103,7 @@ impl Axis {
                     let least = if number == 0 { 0.0 } else { unit };
                     let decades = (range.start - unit.log10()).floor() as i32..=(range.end - unit.log10()).ceil() as i32;
                     let multiples = decades.flat_map(|decade| parts.iter().map(move |part| part * 10f64.powi(decade) * unit));
-                    // What stands close before the next unit leaves it its room.
+                    // A number just below the next unit makes room for it.
                     multiples.filter(move |found| *found > least * (1.0 - 1e-9) && *found < next * 0.45).collect::<Vec<f64>>()
                 };
                 let all = units.iter().enumerate().flat_map(of_unit).map(f64::log10);
@@ -112,7 +112,7 @@ impl Axis {
         }
     }
 
-    /// A number as it stands beside the axis.
+    /// A number as it is written beside the axis.
     pub(super) fn label(&self, number: f64) -> String {
         // Places are not exact: 0.30000000000000004 is 0.3.
         let rounded = if number == 0.0 { 0.0 } else { (number * 1e9).round() / 1e9 };
@@ -129,7 +129,7 @@ impl Axis {
     }
 }
 
-/// The next step of a clock or a calendar that is not smaller, in seconds; a decimal one below a minute.
+/// The smallest step of a clock or a calendar that is not below `step`, in seconds; a decimal one up to 20 s.
 fn nice_time(step: f64) -> f64 {
     const MINUTE: f64 = 60.0;
     const HOUR: f64 = 60.0 * MINUTE;
@@ -142,7 +142,7 @@ fn nice_time(step: f64) -> f64 {
     minutes.into_iter().chain(hours).find(|nice| *nice >= step).unwrap_or_else(|| nice(step / DAY).max(1.0) * DAY)
 }
 
-/// The next step of 1, 2 or 5 times a power of ten that is not smaller.
+/// The smallest step of 1, 2 or 5 times a power of ten that is not below `step`.
 fn nice(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let found = [1.0, 2.0, 5.0].into_iter().map(|part| part * power).find(|nice| *nice >= step * (1.0 - 1e-9));

@@ -1,4 +1,4 @@
-//! Failing cases by what they come of: a cause is told once, however many cases show it.
+//! Failing cases grouped by cause: a cause is reported once, however many cases show it.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use super::{GateCase, GateReport};
 use crate::Verdict;
 use crate::shrink::cause_class;
 
-/// A failing case that tells something new, and those that tell nothing besides.
+/// A failing case with a new cause, and the cases that show no other cause.
 #[derive(Clone, Debug)]
 pub struct Told<'a> {
-    /// The first case that shows this cause, whose failures are told at length.
+    /// The first case that shows this cause, whose failures are reported at length.
     pub case: &'a GateCase,
     /// The verdict of that case: violated, not eventually, or another that fails a gate.
     pub verdict: Verdict,
-    /// Further cases, each of whose causes was told before, the first of them here.
+    /// Further cases, each of whose causes was reported before, the first of them here.
     pub same: Vec<(&'a GateCase, Verdict)>,
 }
 
 impl GateReport {
-    /// The failing cases, those together that fail for one cause. What is known to come of no cause in particular stands by itself.
+    /// The failing cases, grouped by cause. A case without a known cause is reported alone.
     pub fn failures_by_cause(&self) -> Vec<Told<'_>> {
         let mut told: Vec<Told<'_>> = Vec::new();
         let mut by_cause: BTreeMap<String, usize> = BTreeMap::new();
@@ -41,9 +41,9 @@ impl GateReport {
     }
 }
 
-/// `smoke counter-calm, chaos counter-swarm and 3 more`
+/// Names the cases: `smoke counter-calm, chaos counter-swarm and 3 more`
 pub(super) fn named(cases: &[(&GateCase, Verdict)]) -> String {
-    /// How many cases a sentence names.
+    /// The largest number of cases that a sentence names.
     const NAMED_MAX: usize = 20;
     let names: Vec<String> = cases.iter().take(NAMED_MAX).map(|(case, _)| format!("{} {}", case.part, case.name)).collect();
     let more = cases.len() - names.len();

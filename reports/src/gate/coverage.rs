@@ -1,4 +1,4 @@
-//! Whether the runs of a gate that must hold reached what they have to.
+//! Checks that the runs of a gate that must hold reached all expected coverage points.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use crate::coverage::{CLAIMS, EXCUSES, PointCount, join};
 use crate::finding::Kind;
 use crate::{ScenarioResult, SeedRange};
 
-/// In which part of its seeds some chaos scenario has to judge a claim: one that hardly ever has something to judge notices little.
+/// The share of its seeds in which some chaos scenario has to judge a claim: one that hardly ever has something to judge notices little.
 const JUDGED_AT_LEAST: f64 = 0.05;
 
 impl GateReport {
-    /// What runs that must hold reached, and how many there were: coverage points, claims that judged something, and excuses.
+    /// The coverage points, judged claims and excuses that runs which must hold reached, and the number of those runs.
     pub fn reached(&self) -> (Vec<PointCount>, u64) {
         let (mut reached, mut seeds) = (Vec::new(), 0u64);
         for case in self.cases.iter().filter(|case| case.part.must_hold()) {
@@ -33,7 +33,7 @@ impl GateReport {
         self.cases.iter().filter(|case| case.part == Part::Chaos).any(|case| judging(&case))
     }
 
-    /// Adds the case of [`Part::Coverage`], which only the whole can have. It takes the place of one that is there.
+    /// Adds the case of [`Part::Coverage`], which only a whole gate can have. It replaces an earlier one.
     pub fn judge_coverage(&mut self) {
         self.cases.retain(|case| case.part != Part::Coverage);
         let Some(expected) = self.expected.as_ref().filter(|_| self.shards.is_none()) else { return };
@@ -62,12 +62,12 @@ fn claims_of(result: &ScenarioResult) -> Vec<PointCount> {
     counted(CLAIMS, judged.chain(held))
 }
 
-/// The excuses that runs of a scenario had, each with the number of seeds in which it excused a claim.
+/// The excuses used in runs of a scenario, each with the number of seeds in which it excused a claim.
 fn excuses_of(result: &ScenarioResult) -> Vec<PointCount> {
     counted(EXCUSES, result.excuses.iter().map(|count| (&count.excuse, count.seeds)))
 }
 
-/// Sorted, the most of what has one name.
+/// Counts sorted by name, with the largest count for each name.
 fn counted<'a>(group: &str, counts: impl Iterator<Item = (&'a String, u64)>) -> Vec<PointCount> {
     let mut most = BTreeMap::new();
     for (name, seeds) in counts.filter(|(_, seeds)| *seeds > 0) {

@@ -1,13 +1,13 @@
-//! A gate as the workflow commands with which a GitHub Actions job marks files.
+//! A gate as workflow commands, by which a GitHub Actions job annotates files.
 //!
-//! The form is `::error file={file},title={title}::{message}`, one line each. A page shows ten at most of each kind and step, so only
-//! one is written for each cause.
+//! The form is `::error file={file},title={title}::{message}`, one line each. A page shows ten at most of each kind and step, so only one
+//! is written for each cause.
 
 use super::GateReport;
 use super::cause::{Told, named};
 use crate::printable;
 
-/// The line that names a failure, its file and the command that replays it, for each cause of failures; and one for each part of which the
+/// For each cause of failures, the line that names a failure, its file and the command that replays it; and one for each part of which the
 /// budget left too much out.
 pub fn annotations(report: &GateReport) -> Vec<String> {
     let report = &*printable::record(report);
@@ -29,12 +29,12 @@ pub fn annotations(report: &GateReport) -> Vec<String> {
     report.failures_by_cause().into_iter().map(line).chain(incomplete).collect()
 }
 
-/// The message of a command.
+/// Escapes the message of a command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The value of a property of a command.
+/// Escapes the value of a property of a command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,4 +1,4 @@
-//! A gate as JUnit XML: a suite a part, a test case a case.
+//! A gate as JUnit XML: a suite for each part, a test case for each case.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::cause::Told;
 use super::{GateCase, GateReport, PartSum, Story, word};
 use crate::{Seconds, Verdict, printable};
 
-/// JUnit XML with the failure block and the replay command as the text of each failure; of a case that only shows what another one tells, a
-/// line that names that one. What the harness or the budget is to blame for is an error, what is open is skipped.
+/// Writes JUnit XML with the failure block and the replay command as the text of each failure; a case that only shows the cause of another
+/// one gets a line that names that one. Failures of the harness or the budget are errors, open cases are skipped.
 pub fn junit(report: &GateReport, story: Story<'_>) -> String {
     let report = &*printable::record(report);
     let mut xml = Report::new("ipam-sim");
@@ -47,7 +47,7 @@ pub fn junit(report: &GateReport, story: Story<'_>) -> String {
             }
             let mut test = TestCase::new(case.name.as_str(), status);
             test.set_classname(format!("ipam-sim.{part}")).set_time(duration(case.result.wall));
-            // Success has no message of its own.
+            // A success has no message in JUnit.
             if verdict == Verdict::CutShort {
                 test.set_system_out(case.message(verdict));
             }
@@ -56,7 +56,7 @@ pub fn junit(report: &GateReport, story: Story<'_>) -> String {
         }
         xml.add_test_suite(suite);
     }
-    // It fails only where a writer does, and this one is a string.
+    // Writing fails only if the writer does, and this one is a string.
     xml.to_string().unwrap_or_default()
 }
 

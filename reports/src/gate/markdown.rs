@@ -1,15 +1,15 @@
-//! A gate as Markdown, for the page that a CI system shows of a job.
+//! A gate as Markdown, for the summary page of a CI job.
 
 use super::cause::{Told, named};
 use super::{GateReport, PartSum, Story, word};
 use crate::{Verdict, human, printable};
 
-/// How many failures are told at length: such a page takes about a megabyte.
+/// The largest number of failures reported at length: such a page is limited to about a megabyte.
 const TOLD_MAX: usize = 50;
-/// How many lines name what was left out.
+/// The largest number of lines that name what was left out.
 const LEFT_OUT_MAX: usize = 50;
 
-/// A table of the parts, the failures with their blocks folded, each cause once, and what was left out.
+/// Writes a table of the parts, the failures with their blocks folded, each cause once, and what was left out.
 pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
     let report = &*printable::record(report);
     let mut lines = vec![format!("## ipam-sim gate: {}", report.headline().to_lowercase()), String::new()];
@@ -57,7 +57,7 @@ pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
 fn row(sum: &PartSum) -> String {
     let verdicts: Vec<_> = sum.verdicts.iter().map(|&(verdict, count)| format!("{} {}", human::count(count), word(verdict))).collect();
     let mark = match sum.verdict() {
-        // Nobody takes for right what did not run.
+        // A part that did not run must not look right.
         Verdict::Open if sum.seeds == 0 => "⚠️",
         Verdict::LeftOut | Verdict::Incomplete => "⚠️",
         verdict if verdict.exit_code() == crate::exit::HELD => "✅",
@@ -83,7 +83,7 @@ fn failure(Told { case, verdict, same }: &Told<'_>, story: Story<'_>) -> Vec<Str
         "</details>".to_owned(),
     ];
     if let Some(replay) = case.replay() {
-        // A line of its own, so that it can be copied without unfolding anything.
+        // On a separate line, so that it can be copied without unfolding anything.
         let fence = "`".repeat(longest_run(&replay).max(2) + 1);
         lines.extend([String::new(), format!("{fence}sh"), replay, fence]);
     }

@@ -1,7 +1,7 @@
-//! The result of `gate`: everything that a change was asked, case by case. The JSON form is `ipam-sim/gate/1`.
+//! The result of `gate`: all checks of a change, case by case. The JSON form is `ipam-sim/gate/1`.
 //!
-//! Each case is judged by its [`ScenarioResult`], also where it is no scenario: a kept plan is a sweep over one seed. [`junit()`],
-//! [`markdown()`] and [`annotations()`] say the same to a CI system.
+//! Each case is judged by its [`ScenarioResult`], even if it is not a scenario: a kept plan is a sweep over one seed. [`junit()`],
+//! [`markdown()`] and [`annotations()`] report the same to a CI system.
 
 mod cause;
 mod coverage;
@@ -26,59 +26,59 @@ use crate::finding::Failure;
 use crate::schema::{self, GateSchema, ReadError};
 use crate::{RunReport, ScenarioResult, Seconds, Shards, Verdict, exit, human};
 
-/// What there is to say about a case at length: its failure blocks, as `run` prints them. How they look is not this crate's to know.
+/// Renders a case at length: its failure blocks, as `run` prints them. The caller defines their layout.
 pub type Story<'a> = &'a dyn Fn(&GateCase, Verdict) -> Vec<String>;
 
 /// The result of one `gate`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GateReport {
-    /// Mark of the format, always `ipam-sim/gate/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/gate/1`; reading anything else is an error.
     pub schema: GateSchema,
-    /// Which build of the program ran.
+    /// The build of the program that ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Whether the user stopped the gate before its end.
     #[serde(default)]
     pub interrupted: bool,
-    /// Which shards this is; unset = the whole.
+    /// The shards that this result covers; unset = the whole gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<Shards>,
-    /// How much real time there was; summed over merged shards.
+    /// The budget of real time; summed over merged shards.
     #[serde(rename = "budget_s")]
     pub budget: Seconds,
-    /// How much of it was used; summed over merged shards.
+    /// The real time used; summed over merged shards.
     #[serde(rename = "wall_s")]
     pub wall: Seconds,
-    /// By part, and within a part in the order of files.
+    /// The cases by part, and within a part in the order of files.
     pub cases: Vec<GateCase>,
-    /// What the runs that must hold have to reach; unset = nobody says.
+    /// The points that runs which must hold have to reach; unset = not specified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
-    /// What the reader should know besides, a sentence each.
+    /// Further remarks for the reader, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// What the process exits with; see [`exit`].
+    /// The exit code of the process; see [`exit`].
     pub exit_code: u8,
 }
 
-/// One thing that was asked.
+/// One check of a gate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GateCase {
-    /// Which part of the gate it belongs to.
+    /// The part of the gate to which it belongs.
     pub part: Part,
     /// Its place in its part, from 0, the same in every shard.
     pub number: u32,
-    /// What it is called: a scenario, a plan, a deviation.
+    /// The name of the scenario, plan or deviation.
     pub name: String,
-    /// How many seeds it should run, at most; those of the shard if the part is cut by seeds.
+    /// The number of seeds to run, at most; those of the shard if the part is cut by seeds.
     pub planned: u64,
-    /// How many of them must run before anything is said of it; those of the shard if the part is cut by seeds. 0 = any.
+    /// The number of seeds that must run before it is judged; those of the shard if the part is cut by seeds. 0 = any.
     #[serde(default)]
     pub required: u64,
-    /// Why it was not asked at all.
+    /// The reason why it was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// What came of it.
+    /// The result of the case.
     pub result: ScenarioResult,
 }
 
@@ -92,19 +92,19 @@ pub enum Part {
     Digests,
     /// Seeds give the same digest in a fresh process with another number of workers.
     Determinism,
-    /// Scenarios that hold, mostly calm.
+    /// Scenarios that hold, mostly without faults.
     Smoke,
     /// Scenarios that hold although much goes wrong.
     Chaos,
     /// Scenarios that must violate their claim.
     Negative,
-    /// The same without what makes them fail: they must hold.
+    /// The negative scenarios without the mutations that make them fail: they must hold.
     Control,
-    /// Deviations that must be found, each on seeds of its own.
+    /// Deviations that must be found, each on its own seeds.
     KillMatrix,
-    /// Deviations of which scenarios that must hold are to notice a share, whatever was written for them.
+    /// Deviations, a share of which must be noticed by scenarios that must hold and were not written for them.
     MutationScore,
-    /// What runs of smoke and chaos scenarios have to reach.
+    /// Points that runs of smoke and chaos scenarios have to reach.
     Coverage,
     /// A plain `run`, shown as a gate that has just this part.
     #[default]
@@ -134,7 +134,7 @@ impl Part {
         matches!(self, Part::Smoke | Part::Chaos)
     }
 
-    /// Whether its cases are a sample: a tenth of them suffices where the time does not.
+    /// Whether its cases are a sample: a tenth of them suffices where time is short.
     pub const fn is_sample(self) -> bool {
         matches!(self, Part::Determinism | Part::Control | Part::KillMatrix)
     }
@@ -156,13 +156,13 @@ impl fmt::Display for Part {
 pub struct PartSum {
     /// The part whose cases are summed up.
     pub part: Part,
-    /// How many cases it has.
+    /// The number of its cases.
     pub cases: u64,
-    /// How many seeds ran.
+    /// The number of seeds that ran.
     pub seeds: u64,
-    /// How long they took.
+    /// The real time that they took.
     pub wall: Seconds,
-    /// How many cases ended in which way, the worst first.
+    /// The number of cases with each verdict, the worst first.
     pub verdicts: Vec<(Verdict, u64)>,
 }
 
@@ -172,7 +172,7 @@ impl PartSum {
         (self.wall > Seconds::ZERO).then(|| self.seeds as f64 / self.wall.as_f64())
     }
 
-    /// How the part ended: its worst case.
+    /// The verdict of the part: that of its worst case.
     pub fn verdict(&self) -> Verdict {
         self.verdicts.first().map_or(Verdict::NotRun, |&(verdict, _)| verdict)
     }
@@ -182,16 +182,16 @@ impl GateReport {
     /// The exit code that follows from the cases: the worst of their verdicts.
     pub fn judge(&self) -> u8 {
         let interrupted = self.interrupted.then_some(exit::INTERRUPTED);
-        // A shard may well be left with nothing.
+        // A shard may well have no cases.
         let nothing_ran = (self.cases.is_empty() && self.shards.is_none()).then_some(exit::VACUOUS);
         exit::worst(self.cases.iter().map(|case| self.verdict(case).exit_code()).chain(interrupted).chain(nothing_ran))
     }
 
-    /// How a case of this gate ended.
+    /// The verdict of a case of this gate.
     ///
-    /// What the budget cut off did not run: it neither held, nor was it vacuous. A case that ran as many seeds as it must is right if these
-    /// are, but nothing that was to be seen, and was not, is judged before all of its seeds ran: on a faster machine it might be seen. Of a
-    /// sample some suffice.
+    /// A case that the budget cut off did not run: it neither held, nor was it vacuous. A case that ran all required seeds is judged by
+    /// these, but a claim that was to be seen, and was not, is not judged before all of its seeds ran: on a faster machine it might be
+    /// seen. Of a sample some cases suffice.
     pub fn verdict(&self, case: &GateCase) -> Verdict {
         let cut = case.skipped.is_none() && case.result.seeds < case.planned;
         let covered = case.result.seeds >= case.required;
@@ -200,7 +200,7 @@ impl GateReport {
         let of_score = case.part == Part::MutationScore;
         match case.result.verdict() {
             Verdict::NotRun | Verdict::NotFound if of_score && cut => Verdict::LeftOut,
-            // The score is that of the whole.
+            // The score is that of the whole gate.
             Verdict::NotFound if of_score && self.shards.is_some() => Verdict::Open,
             Verdict::NotFound if of_score && self.notices_enough() => Verdict::NotNoticed,
             Verdict::NotRun if case.skipped.is_some() || case.planned == 0 => Verdict::Open,
@@ -215,7 +215,7 @@ impl GateReport {
         }
     }
 
-    /// Whether enough cases of a sample came to an end.
+    /// Whether enough cases of a sample ran to the end.
     fn sample_suffices(&self, part: Part) -> bool {
         let of_part = self.cases.iter().filter(|case| case.part == part && case.skipped.is_none() && case.planned > 0);
         let (cases, ended) = of_part.fold((0, 0), |(cases, ended), case| {
@@ -226,12 +226,12 @@ impl GateReport {
         ended >= sample_of(cases)
     }
 
-    /// How many seeds of a case did not run although they should have: the budget was too small.
+    /// The number of seeds of a case that should have run and did not: the budget was too small.
     pub fn left_out(&self, case: &GateCase) -> u64 {
         if case.skipped.is_some() || self.verdict(case) == Verdict::Found { 0 } else { case.planned.saturating_sub(case.result.seeds) }
     }
 
-    /// What was left out and need not have run, a sentence for each part and each way. The rest is in [`GateReport::incomplete`].
+    /// Sentences on what was left out and need not have run, for each part and each way. The rest is in [`GateReport::incomplete`].
     pub fn left_out_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for case in &self.cases {
@@ -268,7 +268,7 @@ impl GateReport {
         lines
     }
 
-    /// What had to run and did not, for want of time: a part, and a sentence about it.
+    /// The parts that had to run and did not, for want of time, each with a sentence about it.
     pub fn incomplete(&self) -> Vec<(Part, String)> {
         let mut found = Vec::new();
         for PartSum { part, verdicts, cases, .. } in self.parts() {
@@ -319,20 +319,20 @@ impl GateReport {
         parts
     }
 
-    /// The cases that are not as they must be. What could not be judged is in [`GateReport::incomplete`].
+    /// The failing cases. Those that could not be judged are in [`GateReport::incomplete`].
     pub fn failures(&self) -> impl Iterator<Item = (&GateCase, Verdict)> {
         let judged = self.cases.iter().map(|case| (case, self.verdict(case)));
         judged.filter(|(_, verdict)| verdict.exit_code() != exit::HELD && *verdict != Verdict::Incomplete)
     }
 
-    /// Seeds that ran in all parts.
+    /// The number of seeds that ran in all parts.
     pub fn seeds(&self) -> u64 {
-        // Those of the coverage are counted where they ran.
+        // The seeds of the coverage are counted where they ran.
         let ran = self.cases.iter().filter(|case| case.part != Part::Coverage);
         ran.fold(0, |sum, case| sum.saturating_add(case.result.seeds))
     }
 
-    /// The sentence about the whole: how many cases failed, how many could not be judged, what ran in which time.
+    /// A sentence about the whole gate: the numbers of cases that failed and that could not be judged, and what ran in which time.
     pub fn summary(&self) -> String {
         let failed = self.failures().count() as u64;
         let unjudged = self.cases.iter().filter(|case| self.verdict(case) == Verdict::Incomplete).count() as u64;
@@ -370,12 +370,12 @@ impl GateReport {
     }
 }
 
-/// One in so many cases of a sample must come to an end.
+/// The inverse of the share of a sample's cases that must run to the end.
 const SAMPLE: u64 = 10;
-/// How many cases a sentence names.
+/// The largest number of cases that a sentence names.
 const CASES_NAMED_MAX: usize = 8;
 
-/// How many missing shards are named.
+/// The largest number of missing shards that are named.
 const SHARDS_NAMED_MAX: usize = 10;
 
 /// A `run` as a gate with one part, so that it can be shown in the same ways.
@@ -398,7 +398,7 @@ impl From<RunReport> for GateReport {
 }
 
 impl GateCase {
-    /// What was wrong, in a line.
+    /// A description of the result, in a line.
     pub fn message(&self, verdict: Verdict) -> String {
         let result = &self.result;
         let seeds = human::plural(result.seeds, "seed", "seeds");
@@ -447,13 +447,13 @@ impl GateCase {
         }
     }
 
-    /// The failure that the terminal tells first, too: what hurts users most, of the seed that was looked into.
+    /// The failure that the terminal reports first, too: the one that hurts users most, of the seed that was examined.
     fn leading_failure(&self) -> Option<&Failure> {
         let findings = self.result.sorted_findings();
         findings.iter().find_map(|finding| finding.failure(&self.result)).or_else(|| self.result.failures.first())
     }
 
-    /// The command that shows what was wrong again.
+    /// The command that reproduces the failure.
     pub fn replay(&self) -> Option<String> {
         let result = &self.result;
         let problem = result.problems.first().map(|problem| (problem.plan.as_deref(), problem.seed));
@@ -468,7 +468,7 @@ impl GateCase {
     }
 }
 
-/// How many cases of a sample must come to an end, where it has so many.
+/// The number of cases that must run to the end, of a sample of this size.
 fn sample_of(cases: u64) -> u64 {
     cases.div_ceil(SAMPLE)
 }
@@ -482,7 +482,7 @@ fn named(cases: &[&GateCase]) -> String {
     names.join(", ")
 }
 
-/// The worst first, as their exit codes take precedence; what did not run before what is right.
+/// The sort key of a verdict, in order of precedence of exit codes; what did not run comes before what is right.
 fn badness(verdict: Verdict) -> (usize, u8) {
     let rank = exit::PRECEDENCE.iter().position(|&code| code == verdict.exit_code()).unwrap_or(0);
     let among_right = match verdict {

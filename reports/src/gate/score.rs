@@ -1,16 +1,16 @@
-//! How many mutations scenarios notice that must hold: the mutation score of a gate.
+//! The mutation score of a gate: the mutations that scenarios which must hold notice.
 
 use super::{GateReport, Part};
 use crate::Verdict;
 
-/// How many runs of the scenarios of its system a mutation is given.
+/// The number of runs of the scenarios of its system that a mutation is given.
 pub const SCORE_RUNS: u64 = crate::matrix::MUST_HOLD_MEDIAN;
-/// The least share of the mutations that are noticed within [`SCORE_RUNS`], in percent. It is below that of today, as any change of a
+/// The least share of mutations to be noticed within [`SCORE_RUNS`], in percent. It is below the present share, since any change of a
 /// scenario moves it a little; `selftest --must-hold` asks for half.
 const SCORE_AT_LEAST: u64 = 40;
 
 impl GateReport {
-    /// How many mutations were noticed, and how many were tried: those that were noticed or had all their runs.
+    /// The numbers of mutations that were noticed, and that were tried: those that were noticed or had all their runs.
     pub fn mutation_score(&self) -> (u64, u64) {
         let of_part = self.cases.iter().filter(|case| case.part == Part::MutationScore);
         of_part.fold((0, 0), |(noticed, tried), case| match case.result.verdict() {
@@ -20,8 +20,8 @@ impl GateReport {
         })
     }
 
-    /// Whether the mutations that were not noticed are few enough. Where nobody says what scenarios have to reach, as where somebody
-    /// brings a few of their own, nobody says what they have to notice either.
+    /// Whether few enough mutations were not noticed. Without [`expected`](GateReport::expected), as where a user brings a few scenarios,
+    /// there is no such limit.
     pub(super) fn notices_enough(&self) -> bool {
         let (noticed, tried) = self.mutation_score();
         self.expected.is_none() || noticed * 100 >= tried * SCORE_AT_LEAST

@@ -26,7 +26,7 @@ fn report(cases: Vec<GateCase>) -> GateReport {
     report
 }
 
-/// One of each: right, wrong, cut short, skipped; with every character that some format takes for its own.
+/// One case of each kind: right, wrong, cut short, skipped; with every character that some format treats specially.
 fn mixed() -> GateReport {
     let mut violated = case(Part::Chaos, 1, "partitions", &[None, ALWAYS, ALWAYS]);
     violated.result.file = "scenarios/chaos/50%, of: it.toml".to_owned();
@@ -190,7 +190,7 @@ fn a_mark_names_the_failure_that_the_terminal_tells_first() {
     assert!(marks[0].contains("plans/calm-2.toml") && !marks[0].contains("calm-0"), "{marks:?}");
 }
 
-/// Shard `index` of two: half of the seeds of what is cut by seeds, every second case of the rest.
+/// Shard `index` of two: half of the seeds of parts that are cut by seeds, every second case of the others.
 fn shard(whole: &GateReport, index: u32) -> GateReport {
     let mut part = GateReport { cases: vec![], wall: Seconds::from_micros(2_000_000), ..whole.clone() };
     part.budget = Seconds::from_micros(90_000_000);

@@ -1,4 +1,4 @@
-//! Two reports on reclaim compared, way by way.
+//! Comparison of two reports on reclaim, way by way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use crate::statistics::change::{self, Change};
 /// An earlier report on reclaim.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OldLeaks {
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// Its addresses, by scenario and way.
+    /// The groups of addresses, by scenario and way.
     pub groups: Vec<Group>,
-    /// The settings of each scenario, if it says them.
+    /// The settings of each scenario, if the report has them.
     #[serde(default)]
     pub settings: BTreeMap<String, Settings>,
 }
@@ -37,7 +37,7 @@ struct Figure {
 const QUANTILES: &str = "intervals of quantiles";
 const SHARES: &str = "two proportions";
 
-/// What is compared of each group, the headline first.
+/// The figures of a group that are compared, the headline first.
 const FIGURES: [Figure; 5] = [
     Figure {
         name: "reclaim delay, p50",
@@ -81,7 +81,7 @@ const FIGURES: [Figure; 5] = [
     },
 ];
 
-/// How many of them make the headline.
+/// The number of figures in the headline.
 const HEADLINE: usize = 2;
 
 impl Kind for OldLeaks {
@@ -97,7 +97,7 @@ impl Kind for OldLeaks {
     }
 }
 
-/// The first figure of a group that cannot be.
+/// The first contradiction in the figures of a group.
 pub(crate) fn contradiction_of_group(name: &str, group: &Group) -> Option<String> {
     FIGURES.iter().find_map(|figure| of_estimate(&format!("{name}.{}", figure.field), (figure.of)(group)?, figure.unit == Unit::Share))
 }
@@ -116,10 +116,10 @@ fn scenarios(groups: &[Group]) -> BTreeSet<&str> {
     groups.iter().map(|group| &*group.scenario).collect()
 }
 
-/// Whether a report on these scenarios can be compared with an earlier one: they have one in common, or both have one.
+/// Checks that a report on these scenarios can be compared with an earlier one: they have one in common, or each has only one.
 ///
 /// # Errors
-/// They have not.
+/// They have none in common.
 pub fn comparable(old: &OldLeaks, new: &BTreeSet<&str>) -> Result<(), Incomparable> {
     let before = scenarios(&old.groups);
     if before.is_empty() || new.is_empty() || !before.is_disjoint(new) || (before.len() == 1 && new.len() == 1) {

@@ -1,4 +1,4 @@
-//! What was reclaimed, in sentences.
+//! The reclaimed addresses, in sentences.
 
 use crate::conflicts::answer::share;
 use crate::human;
@@ -14,12 +14,12 @@ pub(super) fn sentences(groups: &[Group]) -> Vec<String> {
     if groups.is_empty() {
         return vec!["No address was reclaimed.".to_owned()];
     }
-    // With something changed, the figures stand beside those of the scenario as it is.
+    // The figures of changed scenarios are compared with those of the unchanged one elsewhere.
     let as_they_are = groups.iter().filter(|group| what_if::original(groups, &group.scenario).is_none());
     as_they_are.flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
 }
 
-/// The delay that 99 % of leaked addresses keep, in the scenario where it is longest, of those that are as they are.
+/// The delay that 99 % of leaked addresses do not exceed, in the scenario where it is longest, among unchanged ones.
 pub(super) fn headline(groups: &[Group], delays: &[(&str, Estimate)], assumed: &str) -> String {
     let as_they_are = delays.iter().filter(|(name, _)| what_if::original(groups, name).is_none());
     let Some((worst, found)) = as_they_are.max_by(|one, other| one.1.value.total_cmp(&other.1.value)) else {
@@ -35,7 +35,7 @@ pub(super) fn headline(groups: &[Group], delays: &[(&str, Estimate)], assumed: &
     format!("99 % of leaked addresses are back within {back} after the end of their pod's right, {sure} ({worst}{assumed}).")
 }
 
-/// `12.3 s`, with its sign.
+/// Formats a time with its sign: `12.3 s`.
 pub(super) fn time(seconds: f64) -> String {
     Margin::from_micros((seconds * 1e6).round() as i64).to_string()
 }
@@ -47,7 +47,7 @@ fn with_ends(found: Estimate) -> String {
     }
 }
 
-/// On which way, as a sentence says it.
+/// The way in words, as part of a sentence.
 fn way(path: ReclaimPath) -> &'static str {
     match path {
         ReclaimPath::Trace => "by tracing pods",
@@ -56,7 +56,7 @@ fn way(path: ReclaimPath) -> &'static str {
     }
 }
 
-/// How long the addresses of a group stayed recorded.
+/// A sentence on the time for which the addresses of a group stayed recorded.
 pub(crate) fn of_delay(group: &Group) -> Option<String> {
     let (half, most, longest) = (group.delay_p50_s?, group.delay_p99_s?, group.delay_max_s?);
     let bound = match (group.late, group.late_share, group.bound_max_s) {

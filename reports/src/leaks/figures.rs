@@ -1,4 +1,4 @@
-//! Which figures a report on reclaim has: distributions, a curve a way.
+//! The figures of a report on reclaim: distributions, one curve for each way.
 
 use crate::figure::{Axis, Curve, Figure, Kind, Scale};
 use crate::reclaim::{ReclaimPath, Reclaimed};
@@ -7,30 +7,30 @@ use crate::statistics::{self, Estimate};
 use super::Found;
 use super::group::{self, Runs};
 
-/// A figure and the words beside it.
+/// A figure and its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plate {
     /// The scenario that it shows.
     pub scenario: String,
-    /// The curves and axes, as they are drawn.
+    /// The curves and axes to draw.
     pub figure: Figure,
-    /// What it shows, in a sentence or two.
+    /// The caption, in a sentence or two.
     pub caption: &'static str,
 }
 
-/// How many points a distribution is drawn with.
+/// The number of points with which a distribution is drawn.
 const POINTS: usize = 60;
 
-/// Times below this are drawn here: a logarithmic axis has no place for nothing.
+/// The time at which shorter ones are drawn: a logarithmic axis cannot show zero.
 const LEAST_S: f64 = 0.001;
 
-/// What is drawn of each address.
+/// A figure of each address, and how its distribution is drawn.
 struct Kindred {
     id: &'static str,
     title: &'static str,
     axis: (&'static str, Kind, Scale),
     of: fn(&Reclaimed) -> Option<f64>,
-    /// Where a vertical line is drawn for a way.
+    /// The position of a vertical line for a way.
     limit: fn(&Runs<'_>) -> Option<f64>,
     dotted: &'static str,
     caption: &'static str,
@@ -108,7 +108,7 @@ fn plate(scenario: &str, drawn: &Kindred, ways: &[(ReclaimPath, &Runs<'_>)]) -> 
     })
 }
 
-/// A scenario's name as part of the name of a file, whatever stood in a table.
+/// A scenario's name as part of a file name, with unsafe characters replaced.
 fn file_name(scenario: &str) -> String {
     scenario.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(80).collect()
 }
@@ -121,7 +121,7 @@ fn name(path: ReclaimPath) -> &'static str {
     }
 }
 
-/// The share of all numbers up to each of some of them, with its interval over runs.
+/// The share of numbers up to some of them, with its interval over runs.
 pub(crate) fn distribution(runs: &[Vec<f64>]) -> Vec<(f64, Estimate)> {
     let mut all: Vec<f64> = runs.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The addresses that went on one way in one scenario.
+//! The addresses that were reclaimed in one way in one scenario.
 
 use std::collections::BTreeMap;
 
@@ -10,44 +10,44 @@ use crate::statistics::{self, Estimate};
 
 use super::Found;
 
-/// What the addresses have in common that went on one way in one scenario. Times are seconds; see [`Reclaimed`] for what they are.
+/// Figures of the addresses that were reclaimed in one way in one scenario. Times are in seconds, as defined in [`Reclaimed`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The name of the scenario in whose runs they went.
+    /// The name of the scenario in whose runs they were reclaimed.
     pub scenario: String,
-    /// The way on which they went.
+    /// The way in which they were reclaimed.
     pub path: ReclaimPath,
-    /// How many runs have such an address.
+    /// The number of runs with such an address.
     pub runs: u64,
-    /// How many there are.
+    /// The number of these addresses.
     pub addresses: u64,
-    /// The time from the end of the pod's right that half of them were not recorded longer than.
+    /// The median time for which they stayed recorded after the end of the pod's entitlement.
     pub delay_p50_s: Option<Estimate>,
-    /// The same for 90 %.
+    /// The 90 % quantile of that time.
     pub delay_p90_s: Option<Estimate>,
-    /// The same for 99 %.
+    /// The 99 % quantile of that time.
     pub delay_p99_s: Option<Estimate>,
     /// The longest such time; `None` if no address has one.
     pub delay_max_s: Option<f64>,
-    /// The longest bound of G §10.2 that any of them has; it holds while everything is healthy.
+    /// The longest bound of G §10.2 of any of them; it holds while everything is healthy.
     pub bound_max_s: Option<f64>,
-    /// How many were recorded longer than the bound of their own.
+    /// The number of addresses that were recorded longer than their bound.
     pub late: u64,
-    /// Their share of those that have one.
+    /// The share of these among the addresses that have a bound.
     pub late_share: Option<Estimate>,
     /// The least time from the end of the last sandbox that answered on an address to its removal.
     pub margin_min_s: Option<f64>,
-    /// The time that 1 % of them do not exceed.
+    /// The 1 % quantile of that time.
     pub margin_p01_s: Option<Estimate>,
-    /// The time that half of them do not exceed.
+    /// The median of that time.
     pub margin_p50_s: Option<Estimate>,
-    /// How many were answered on when they went.
+    /// The number of addresses on which a sandbox still answered when they were removed.
     pub answered: u64,
-    /// Their share of all addresses of the group.
+    /// The share of these among all addresses of the group.
     pub answered_share: Option<Estimate>,
 }
 
-/// Some addresses, run by run.
+/// Some addresses, by run.
 pub(super) type Runs<'a> = BTreeMap<u64, Vec<&'a Reclaimed>>;
 
 /// The addresses of each scenario and each way, in the order in which scenarios first appear.
@@ -70,8 +70,8 @@ pub(crate) fn groups(found: &[Found]) -> Vec<Group> {
     sorted(found).into_iter().map(|(scenario, path, runs)| Group::of(scenario, path, &runs)).collect()
 }
 
-/// The time that 99 % of the leaked addresses of a scenario were not recorded longer than, whatever the way on which they went; for each
-/// scenario in which there is one.
+/// The 99 % quantile of the time for which the leaked addresses of a scenario stayed recorded, over all ways of reclaim; for each scenario
+/// that has one.
 pub(super) fn of_all_ways(found: &[Found]) -> Vec<(&str, Estimate)> {
     let mut scenarios: Vec<(&str, Runs<'_>)> = Vec::new();
     for Found { scenario, seed, reclaimed } in found {
@@ -85,7 +85,7 @@ pub(super) fn of_all_ways(found: &[Found]) -> Vec<(&str, Estimate)> {
     scenarios.into_iter().filter_map(p99).collect()
 }
 
-/// What `of` gives for the addresses of each run, where it gives anything.
+/// The values of `of` for the addresses of each run, where it has one.
 pub(super) fn numbers(runs: &Runs<'_>, of: impl Fn(&Reclaimed) -> Option<f64>) -> Vec<Vec<f64>> {
     runs.values().map(|run| run.iter().filter_map(|one| of(one)).collect()).collect()
 }
@@ -98,7 +98,7 @@ pub(super) fn margin(one: &Reclaimed) -> Option<f64> {
     one.margin.map(seconds)
 }
 
-/// Which part of its bound an address took: 1 = all of it.
+/// The part of its bound that an address took: 1 = all of it.
 pub(super) fn part_of_bound(one: &Reclaimed) -> Option<f64> {
     Some(delay(one)? / one.bound?.as_f64())
 }
@@ -107,10 +107,10 @@ fn seconds(margin: Margin) -> f64 {
     margin.as_micros() as f64 / 1e6
 }
 
-/// Added to signed microseconds so that they are counted from 0 on: 142 years.
+/// An offset for signed microseconds, so that they are counted from 0 on: 142 years.
 const SHIFT: i64 = 1 << 52;
 
-/// The quantile of signed seconds.
+/// A quantile of signed seconds.
 fn quantile(runs: &[Vec<f64>], p: f64) -> Option<Estimate> {
     let shifted: Vec<Vec<u64>> = runs
         .iter()
@@ -125,7 +125,7 @@ fn quantile(runs: &[Vec<f64>], p: f64) -> Option<Estimate> {
     Some(Estimate { value: back(found.value), low: found.low.map(back), high: found.high.map(back) })
 }
 
-/// The share of addresses that are `hit`, of those that `counts`.
+/// The share of addresses for which `hit` holds, among those for which `counts` holds, with their number.
 fn share(runs: &Runs<'_>, counts: impl Fn(&Reclaimed) -> bool, hit: impl Fn(&Reclaimed) -> bool) -> (u64, Option<Estimate>) {
     let of = |run: &Vec<&Reclaimed>, wanted: &dyn Fn(&Reclaimed) -> bool| run.iter().filter(|one| wanted(one)).count() as f64;
     let pairs: Vec<(f64, f64)> = runs.values().map(|run| (of(run, &|one| counts(one) && hit(one)), of(run, &counts))).collect();

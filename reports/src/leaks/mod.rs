@@ -1,10 +1,11 @@
-//! `report reclaim`: how long addresses whose DEL never came stay recorded, and how far their removal keeps from whoever used them (G §10).
+//! `report reclaim`: the time for which addresses whose DEL never came stay recorded, and the margin between their last use and their
+//! removal (G §10).
 //!
 //! ```text
 //!  runs of scenarios ─► Reclaimed … ─► reclaims.csv ─► the same again
 //!                            └─► groups: scenario × way ─► sentences, tables, figures
 //! ```
-//! Whoever simulates hands over what was reclaimed; everything else follows from that.
+//! The simulation supplies the reclaimed addresses; everything else follows from them.
 
 pub mod against;
 pub(crate) mod answer;
@@ -32,7 +33,7 @@ use crate::reclaim::Reclaimed;
 use crate::schema::ReclaimReportSchema;
 use crate::{Made, Report, Tabular};
 
-/// The question of `report reclaim`.
+/// The question that `report reclaim` answers.
 pub const QUESTION: &str = "How long do leaked addresses stay recorded, and how far does reclaim keep from addresses in use?";
 
 /// One address that was reclaimed in a run.
@@ -42,39 +43,39 @@ pub struct Found {
     pub scenario: String,
     /// The seed that the plan of the run was drawn from.
     pub seed: u64,
-    /// What became of the address.
+    /// The reclaimed address, with its times.
     pub reclaimed: Reclaimed,
 }
 
-/// What `report reclaim` answers.
+/// The report of `report reclaim`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeaksReport {
     schema: ReclaimReportSchema,
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// One number, how sure it is and what it rests on, in a sentence.
+    /// The headline: one number, its confidence and its assumptions, in a sentence.
     pub headline: String,
-    /// What the groups say, a sentence each.
+    /// The results of the groups, a sentence each.
     pub answers: Vec<String>,
-    /// How many runs there were; unset = a table was drawn again, which does not say.
+    /// The number of runs; unset = a table was drawn again, which does not have it.
     pub runs: Option<u64>,
-    /// The addresses of each scenario and each way together.
+    /// The addresses, grouped by scenario and way.
     pub groups: Vec<Group>,
-    /// What would change, if something was asked about that: figures of a scenario as it is, and with something changed.
+    /// The changes under what-if questions, if any: figures of a scenario as given, and with something changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub what_if: Vec<Compared>,
-    /// The settings of each scenario; empty = a table was drawn again, which does not say.
+    /// The settings of each scenario; empty = a table was drawn again, which does not have them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Settings>,
-    /// What changed since an earlier report; unset = there is none to compare with.
+    /// The changes since an earlier report; unset = there is none to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with, one of the codes of [`exit`].
+    /// The exit code of the process, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 
@@ -102,10 +103,10 @@ impl LeaksReport {
         }
     }
 
-    /// Compares it with an earlier one.
+    /// Compares the report with an earlier one.
     ///
     /// # Errors
-    /// Their figures are different ones.
+    /// Their figures are incomparable.
     pub fn compare(&mut self, old: &Baseline<against::OldLeaks>) -> Result<(), Incomparable> {
         let pairs = against::compare(&old.report, self)?;
         self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
@@ -173,7 +174,8 @@ pub(crate) mod tests {
     use crate::reclaim::{ReclaimPath, RightEnd};
     use crate::spread::Margin;
 
-    /// Addresses of `seeds` runs: two a run that were traced, one that a scan found, which a sandbox answered on in the first run.
+    /// Addresses of `seeds` runs: two per run that were traced, and one found by a scan, on which a sandbox still answered in the first
+    /// run.
     pub(crate) fn found(seeds: u64) -> Vec<Found> {
         let one = |seed: u64, path, margin: i64, delay: i64, bound: u64| Found {
             scenario: "leaks".to_owned(),

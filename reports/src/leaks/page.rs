@@ -26,12 +26,12 @@ const COLUMNS: [Column<Group>; 14] = [
     ("Answered on", |group| bad(group.answered)),
 ];
 
-/// A number that should be none.
+/// A number that should be 0.
 fn bad(count: u64) -> String {
     if count == 0 { "0".to_owned() } else { format!("<span class=\"bad\">{}</span>", human::count(count)) }
 }
 
-/// The file's text, with these figures in it.
+/// The HTML text of the page, with these figures in it.
 ///
 /// # Errors
 /// A figure could not be drawn.

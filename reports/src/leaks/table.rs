@@ -1,4 +1,4 @@
-//! `paths.csv`: one row a scenario and way; and `reclaims.csv` read back.
+//! `paths.csv`: one row for each scenario and way; and `reclaims.csv` read back.
 
 use crate::cells::{self, Cells, TableError, maybe};
 use crate::column::{self, Column, Unit};
@@ -12,7 +12,7 @@ use crate::{Made, Seconds};
 use super::answer::time;
 use super::{Found, Group, LeaksReport};
 
-/// How the report was made, and the group of the row.
+/// The way in which the report was made, and the group of the row.
 type Row<'a> = (&'a Made, &'a Group);
 type Of<'a> = Column<Row<'a>>;
 
@@ -90,10 +90,10 @@ pub fn rows(report: &LeaksReport) -> String {
     report.groups.iter().map(|group| column::row(&columns(), &(&report.made, group))).collect()
 }
 
-/// Reads `reclaims.csv` back. Of tables that were written before there were bounds, everything else is read.
+/// Reads `reclaims.csv` back. Tables that were written before there were bounds are read without them.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn read(text: &str) -> Result<Vec<Found>, TableError> {
     cells::read(text, "reclaimed addresses", ReclaimsSchema::NAME, |row| found(&row))
 }

@@ -1,24 +1,24 @@
-//! Scenarios as they are beside the same with something changed.
+//! Comparison of scenarios with variants in which something is changed.
 
 use crate::against::Compared;
 
 use super::against::figures_of;
 use super::group::Group;
 
-/// What stands between the name of a scenario and what is changed in it.
+/// The text between the name of a scenario and the change to it.
 const CHANGED: &str = ", ";
 
-/// What a scenario is called with something changed.
+/// The name of a scenario with a change.
 pub fn changed_name(scenario: &str, change: &str) -> String {
     format!("{scenario}{CHANGED}{change}")
 }
 
-/// The scenario in which something was changed, and what; `None` = it is as it is.
+/// The original scenario of a changed one, and the change; `None` = it is an original.
 pub(super) fn original<'a>(groups: &[Group], scenario: &'a str) -> Option<(&'a str, &'a str)> {
     scenario.split_once(CHANGED).filter(|(name, _)| groups.iter().any(|group| group.scenario == *name))
 }
 
-/// Each figure of a scenario with something changed, beside that of the scenario as it is.
+/// The figures of each changed scenario, compared with those of its original.
 pub(super) fn changes(groups: &[Group]) -> Vec<Compared> {
     let of = |group: &Group| {
         let (name, _) = original(groups, &group.scenario)?;

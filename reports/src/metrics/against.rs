@@ -1,4 +1,4 @@
-//! Two reports on metrics compared, point by point.
+//! Comparison of two reports on metrics, point by point.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::statistics::change;
 /// An earlier report on metrics.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct OldMetrics {
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// Its metrics, point by point.
+    /// The metrics, point by point.
     pub summaries: Vec<Summary>,
-    /// The settings of each point, if it says them.
+    /// The settings of each point, if the report has them.
     #[serde(default)]
     pub settings: BTreeMap<String, Settings>,
 }
@@ -45,10 +45,10 @@ fn points(summaries: &[Summary]) -> BTreeSet<&str> {
     summaries.iter().map(|one| &*one.scenario).collect()
 }
 
-/// Whether a report on these points can be compared with an earlier one: they have one in common, or both have one.
+/// Checks that a report on these points can be compared with an earlier one: they have one in common, or each has only one.
 ///
 /// # Errors
-/// They have not.
+/// They have none in common.
 pub fn comparable(old: &OldMetrics, new: &BTreeSet<&str>) -> Result<(), Incomparable> {
     let before = points(&old.summaries);
     if before.is_empty() || new.is_empty() || !before.is_disjoint(new) || (before.len() == 1 && new.len() == 1) {

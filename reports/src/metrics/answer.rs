@@ -1,4 +1,4 @@
-//! What metrics counted, in sentences.
+//! The values of metrics, in sentences.
 
 use super::summary::Summary;
 use super::value::Source;
@@ -7,7 +7,7 @@ use crate::spread::Margin;
 use crate::statistics::Estimate;
 use crate::statistics::change;
 
-/// A number as a person would say it: one of a run.
+/// Formats a value of one run.
 pub(super) fn number(summary: &Summary, value: f64) -> String {
     match value {
         _ if summary.is_time() => Margin::from_micros((value * 1e6).round() as i64).to_string(),
@@ -16,7 +16,7 @@ pub(super) fn number(summary: &Summary, value: f64) -> String {
     }
 }
 
-/// A mean as a person would say it.
+/// Formats a mean, with two decimals unless it is a time.
 pub(super) fn mean(summary: &Summary, value: f64) -> String {
     if summary.is_time() { number(summary, value) } else { format!("{value:.2}") }
 }
@@ -32,23 +32,23 @@ pub(super) fn with_ends(found: Estimate, show: impl Fn(f64) -> String) -> String
     }
 }
 
-/// What stands side by side: one metric at all its points.
+/// Groups the summaries by metric, each with all its points.
 fn by_metric(summaries: &[Summary]) -> impl Iterator<Item = &[Summary]> {
     summaries.chunk_by(|one, next| (one.source, &one.metric) == (next.source, &next.metric))
 }
 
-/// Whose metrics are told in sentences: the system's, or those of any run where it has none.
+/// The source whose metrics get sentences: the system, or the harness where the system has none.
 fn told(summaries: &[Summary]) -> Source {
     summaries.first().map_or(Source::Run, |first| first.source)
 }
 
-/// A sentence for each metric of the system, or of any run where the system has none.
+/// A sentence for each metric of the system, or of the harness where the system has none.
 pub(super) fn sentences(summaries: &[Summary]) -> Vec<String> {
     let source = told(summaries);
     by_metric(summaries).filter(|points| points[0].source == source && !is_nothing(points)).map(sentence).collect()
 }
 
-/// Whether it never counted anything: of what no run has there is nothing to say.
+/// Whether all values of a metric are 0, so that there is nothing to report.
 fn is_nothing(points: &[Summary]) -> bool {
     points.iter().all(|one| one.min == 0.0 && one.max == 0.0)
 }
@@ -68,7 +68,7 @@ fn sentence(points: &[Summary]) -> String {
     )
 }
 
-/// The point with the least mean and that with the largest; of equal ones the first.
+/// The points with the least and with the largest mean; the first of equal ones.
 fn extremes(points: &[Summary]) -> (&Summary, &Summary) {
     let first = &points[0];
     points.iter().fold((first, first), |(least, most), one| {
@@ -83,7 +83,7 @@ fn of_points(points: &[Summary]) -> String {
     if least.mean.value == most.mean.value {
         return format!("{}: {} a run at all points.", least.metric, mean(least, least.mean.value));
     }
-    // Of several points the two that are furthest apart differ more than two that are named beforehand.
+    // Of several points the two that are furthest apart differ more than two that are chosen beforehand.
     let judged = match points {
         [one, other] => {
             let change = change::means((one.mean, one.runs), (other.mean, other.runs));
@@ -105,7 +105,7 @@ fn of_points(points: &[Summary]) -> String {
     )
 }
 
-/// The first metric that counted anything, at the point where its mean is largest.
+/// A sentence on the first metric that counted anything, at the point where its mean is largest.
 pub(super) fn headline(summaries: &[Summary], assumed: &str) -> String {
     let mut all = by_metric(summaries).filter(|points| !is_nothing(points));
     let Some(points) = all.next() else { return "No metric gave a number.".to_owned() };

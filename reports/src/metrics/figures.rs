@@ -1,25 +1,25 @@
-//! Which figures a report on metrics has: the distribution of each metric over runs, a curve a point.
+//! The figures of a report on metrics: the distribution of each metric over runs, one curve for each point.
 
 use super::summary::{Numbers, sorted};
 use super::value::{Source, Value};
 use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
 use crate::leaks::distribution;
 
-/// A figure and the words beside it.
+/// A figure and its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plate {
-    /// The curves and axes, as they are drawn.
+    /// The curves and axes to draw.
     pub figure: Figure,
-    /// What it shows, in a sentence or two.
+    /// The caption, in a sentence or two.
     pub caption: &'static str,
 }
 
-/// How many metrics of any run are drawn, where the system has none of its own and nobody names one.
+/// The number of the harness's metrics that are drawn where the system has none and the user names none.
 const OF_RUNS: usize = 6;
 
 const CAPTION: &str = "The share of the runs in which it was not more. Where there are more points than colours, the table has the others.";
 
-/// A figure for each of the `wanted` metrics; of the system's where none is named, or else of the first of any run.
+/// Returns a figure for each of the `wanted` metrics; if none is named, for those of the system, or else for the first ones of the harness.
 pub fn plates(values: &[Value], wanted: &[String]) -> Vec<Plate> {
     let all = sorted(values, wanted);
     let metrics: Vec<&[Numbers<'_>]> = all.chunk_by(|one, next| (one.source, one.metric) == (next.source, next.metric)).collect();
@@ -52,7 +52,7 @@ fn plate(points: &[Numbers<'_>]) -> Plate {
     }
 }
 
-/// A metric's name as part of the name of a file, whatever a system calls it.
+/// A metric's name as part of a file name, with unsafe characters replaced.
 fn file_name(metric: &str) -> String {
     metric.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(80).collect()
 }

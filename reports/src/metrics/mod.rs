@@ -1,10 +1,10 @@
-//! `report metrics`: what the metrics of a system count in a run, over the seeds of each point.
+//! `report metrics`: values of the system's metrics per run, over the seeds of each point.
 //!
 //! ```text
 //!  runs of scenarios ─► Value … ─► values.csv ─► the same again
 //!                         └─► summaries: metric × point ─► sentences, tables, figures
 //! ```
-//! Whoever simulates hands over the numbers of each run; everything else follows from them.
+//! The simulation supplies the values of each run; everything else follows from them.
 
 pub mod against;
 mod answer;
@@ -31,40 +31,40 @@ use crate::report::Tabular;
 use crate::schema::MetricsReportSchema;
 use crate::{Made, Report};
 
-/// The question of `report metrics`.
+/// The question that `report metrics` answers.
 pub const QUESTION: &str = "What do the metrics of the system count in a run, and what changes them?";
 
-/// What `report metrics` answers.
+/// The report of `report metrics`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricsReport {
     schema: MetricsReportSchema,
-    /// How it was made.
+    /// The way in which it was made.
     pub made: Made,
-    /// One number, how sure it is and what it rests on, in a sentence.
+    /// The headline: one number, its confidence and its assumptions, in a sentence.
     pub headline: String,
-    /// What the metrics of the system say, a sentence each.
+    /// The results of the metrics, a sentence each.
     pub answers: Vec<String>,
-    /// How many runs there were; unset = a table was drawn again, which does not say.
+    /// The number of runs; unset = a table was drawn again, which does not have it.
     pub runs: Option<u64>,
-    /// Each metric at each point: those of the system first, each by the order of the points.
+    /// Each metric at each point: metrics of the system first, each in the order of the points.
     pub summaries: Vec<Summary>,
-    /// The settings of each point; empty = a table was drawn again, which does not say.
+    /// The settings of each point; empty = a table was drawn again, which does not have them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Settings>,
-    /// What changed since an earlier report; unset = there is none to compare with.
+    /// The changes since an earlier report; unset = there is none to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
-    /// What could not be written, a sentence each.
+    /// Sentences on what could not be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with, one of the codes of [`exit`].
+    /// The exit code of the process, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 
 impl MetricsReport {
-    /// The report of these numbers, of `runs` runs if that is known. Of no other metrics than the `wanted` ones, if any is named.
+    /// The report of these values, of `runs` runs if that is known. Only the `wanted` metrics are in it, if any are named.
     pub fn new(made: Made, values: &[Value], wanted: &[String], runs: Option<u64>, interrupted: bool) -> Self {
         let summaries = summary::summaries(values, wanted);
         let answers = answer::sentences(&summaries);
@@ -85,7 +85,7 @@ impl MetricsReport {
         }
     }
 
-    /// Compares it with an earlier one.
+    /// Compares the report with an earlier one.
     ///
     /// # Errors
     /// They have no point in common.
@@ -136,7 +136,7 @@ impl Tabular for MetricsReport {
 pub(crate) mod tests {
     use super::*;
 
-    /// Numbers of `seeds` runs with two nodes and with four: a metric of the system, and a number of every run.
+    /// Values of `seeds` runs with two nodes and with four: a metric of the system, and one of the harness.
     pub(crate) fn values(seeds: u64) -> Vec<Value> {
         let one = |nodes: u64, seed: u64, source, metric: &str, value: f64| Value {
             scenario: format!("swarm, nodes {nodes}"),

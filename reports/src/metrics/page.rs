@@ -22,7 +22,7 @@ const COLUMNS: [Column<Summary>; 11] = [
     ("Sum", |one| number(one, one.sum)),
 ];
 
-/// The file's text, with these figures in it.
+/// The HTML text of the page, with these figures in it.
 ///
 /// # Errors
 /// A figure could not be drawn.

@@ -1,4 +1,4 @@
-//! A metric over the seeds of a point.
+//! Summaries of a metric over the seeds of a point.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,38 +11,38 @@ use crate::statistics::{self, Estimate};
 pub struct Summary {
     /// The point: the scenario, and what is varied in it.
     pub scenario: String,
-    /// The settings that are varied, as `KEY=VALUE`; empty = the scenario as its file says.
+    /// The settings that are varied, as `KEY=VALUE`; empty = the scenario is unchanged.
     pub varied: String,
-    /// What the metric is called. A name that ends in `_s` is that of a time in seconds.
+    /// The name of the metric. A name that ends in `_s` is that of a time in seconds.
     pub metric: String,
-    /// Who counts: the system or the harness.
+    /// The source of the values: the system or the harness.
     pub source: Source,
-    /// How many runs gave a number.
+    /// The number of runs that gave a value.
     pub runs: u64,
     /// The sum over these runs.
     pub sum: f64,
     /// The mean over these runs.
     pub mean: Estimate,
-    /// The smallest number of any run.
+    /// The smallest value of any run.
     pub min: f64,
-    /// The number that half of the runs do not exceed.
+    /// The median over these runs.
     pub p50: Estimate,
-    /// The same for 90 %.
+    /// The 90 % quantile over these runs.
     pub p90: Estimate,
-    /// The same for 99 %.
+    /// The 99 % quantile over these runs.
     pub p99: Estimate,
-    /// The largest number of any run.
+    /// The largest value of any run.
     pub max: f64,
 }
 
 impl Summary {
-    /// Whether it is a time, in seconds.
+    /// Whether the metric is a time, in seconds.
     pub fn is_time(&self) -> bool {
         self.metric.ends_with("_s")
     }
 }
 
-/// The numbers of a metric at a point, by seed.
+/// The values of a metric at a point, by seed.
 pub(super) struct Numbers<'a> {
     pub(super) scenario: &'a str,
     pub(super) varied: &'a str,
@@ -51,8 +51,8 @@ pub(super) struct Numbers<'a> {
     pub(super) by_seed: Vec<(u64, f64)>,
 }
 
-/// Each metric at each point: metrics of the system by name, then those of any run in the order of `runs.csv`; points in the order in which
-/// they first appear.
+/// The values of each metric at each point: metrics of the system by name, then those of the harness in the order of `runs.csv`; points in
+/// the order in which they first appear.
 pub(super) fn sorted<'a>(values: &'a [Value], wanted: &[String]) -> Vec<Numbers<'a>> {
     let mut points: Vec<&str> = Vec::new();
     let mut all: std::collections::BTreeMap<_, Numbers<'a>> = std::collections::BTreeMap::new();
@@ -74,7 +74,7 @@ pub(super) fn sorted<'a>(values: &'a [Value], wanted: &[String]) -> Vec<Numbers<
         });
         numbers.by_seed.push((value.seed, value.value));
     }
-    // Sums of fractions depend on the order.
+    // Sums of fractions depend on their order.
     all.into_values()
         .map(|mut numbers| {
             numbers.by_seed.sort_by_key(|(seed, _)| *seed);
@@ -106,9 +106,9 @@ fn summary(numbers: &Numbers<'_>) -> Option<Summary> {
     })
 }
 
-/// The quantile of numbers that need be neither whole nor above zero: that of their ranks.
+/// A quantile of numbers that need be neither whole nor positive: it is taken of their ranks.
 fn quantile(ascending: &[f64], p: f64) -> Option<Estimate> {
-    // Equal numbers have one rank, that of the first.
+    // Equal numbers share one rank, that of the first.
     let ranks: Vec<[u64; 1]> = ascending.iter().map(|value| [ascending.partition_point(|other| other < value) as u64]).collect();
     let at = |rank: f64| ascending[rank as usize];
     statistics::quantile(&ranks, p).map(|found| Estimate { value: at(found.value), low: found.low.map(at), high: found.high.map(at) })

@@ -1,4 +1,4 @@
-//! `metrics.csv`: a row a metric and point; `values.csv`: a row a metric and run, and that read back.
+//! `metrics.csv`: one row for each metric and point; `values.csv`: one row for each metric and run, also read back.
 
 use super::answer::{mean, number, with_ends};
 use super::summary::Summary;
@@ -10,7 +10,7 @@ use crate::column::{self, Column, Unit};
 use crate::human;
 use crate::schema::{MetricValuesSchema, MetricsSchema};
 
-/// How the report was made, and the summary of the row.
+/// The way in which the report was made, and the summary of the row.
 type Row<'a> = (&'a Made, &'a Summary);
 type Of<'a> = Column<Row<'a>>;
 
@@ -91,7 +91,7 @@ pub fn value_rows(values: &[Value]) -> String {
 /// Reads `values.csv` back.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn read(text: &str) -> Result<Vec<Value>, TableError> {
     cells::read(text, "numbers of metrics", MetricValuesSchema::NAME, |row| value(&row))
 }
@@ -139,7 +139,7 @@ mod tests {
         insta::assert_snapshot!(head().trim_end().replace(',', "\n"));
         let report = MetricsReport::new(Made::default(), &values(30), &[], Some(60), false);
         for row in rows(&report).lines() {
-            // The name of a point has a comma.
+            // The name of a point contains a comma.
             assert_eq!(row.replace(", ", " ").split(',').count(), head().split(',').count(), "{row}");
         }
     }

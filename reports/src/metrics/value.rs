@@ -1,8 +1,8 @@
-//! A number that a metric gave for a run.
+//! A value that a metric has in a run.
 
 use serde::{Deserialize, Serialize};
 
-/// Who counts: the system or the harness.
+/// The source of a value: the system or the harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -13,10 +13,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// Both, in the order in which they are told.
+    /// Both sources, in the order of reports.
     pub const ALL: [Source; 2] = [Source::System, Source::Run];
 
-    /// As tables have it.
+    /// The name of the source in tables.
     pub fn name(self) -> &'static str {
         match self {
             Source::System => "system",
@@ -25,18 +25,18 @@ impl Source {
     }
 }
 
-/// A number that a metric gave for a run.
+/// A value that a metric has in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// The point: the scenario, and what is varied in it.
     pub scenario: String,
-    /// The settings that are varied, as `KEY=VALUE`; empty = the scenario as its file says.
+    /// The settings that are varied, as `KEY=VALUE`; empty = the scenario is unchanged.
     pub varied: String,
-    /// The seed that the plan of the run was drawn from.
+    /// The seed from which the plan of the run was drawn.
     pub seed: u64,
-    /// Who counts: the system or the harness.
+    /// The source of the value: the system or the harness.
     pub source: Source,
-    /// What the metric is called. A name that ends in `_s` is that of a time in seconds.
+    /// The name of the metric. A name that ends in `_s` is that of a time in seconds.
     pub metric: String,
     /// The number; it is finite.
     pub value: f64,

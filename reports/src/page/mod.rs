@@ -1,6 +1,6 @@
-//! A report as one HTML file: question, answer, plots, tables, how it was made. It loads nothing and runs nothing.
+//! A report as one HTML file: question, answer, plots, tables, how it was made. It loads nothing and runs no scripts.
 //!
-//! Each report fills a [`Page`] from above to below; what goes in as text cannot become markup.
+//! Each report fills a [`Page`] from top to bottom; text that is added cannot become markup.
 
 use std::fmt::Write;
 
@@ -14,17 +14,17 @@ use crate::{Made, Report};
 /// The style of all pages, light and dark.
 pub(crate) const STYLE: &str = include_str!("page.css");
 
-/// A table of more columns takes smaller letters, so that all stand beside each other on 1000 pixels.
+/// A table with more columns than this uses smaller letters, so that all fit side by side in 1000 pixels.
 const MANY: usize = 14;
 
 /// A page that is being written.
 pub struct Page(String);
 
-/// A column of a table: its head, and what stands in the row of a `T`. Both are markup.
+/// A column of a table: its head, and the cell in the row of a `T`. Both are markup.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
 
 impl Page {
-    /// A page that begins with its question. `title` is that of the window.
+    /// A page that begins with its question. `title` is the title of the window.
     pub fn new(title: &str, question: &str) -> Self {
         let mut page = String::new();
         // Writing to a string does not fail.
@@ -41,7 +41,7 @@ impl Page {
         Self(page)
     }
 
-    /// The page of a report as far as all have the same: the question, `rests_on` (how much the answer does), the answer, comparisons.
+    /// The parts that the pages of all reports share: the question, `rests_on` (the size of the evidence), the answer, comparisons.
     pub(crate) fn of(report: &impl Report, title: &str, rests_on: &str) -> Self {
         let mut page = Self::new(title, &report.made().question);
         page.meta(rests_on);
@@ -54,17 +54,17 @@ impl Page {
         page
     }
 
-    /// How much the answer rests on, in small letters.
+    /// Adds the size of the evidence behind the answer, in small letters.
     pub fn meta(&mut self, text: &str) {
         let _ = writeln!(self.0, "<p class=\"meta\">{}</p>", reference::html(&escape(text)));
     }
 
-    /// The answer in one sentence, in larger letters.
+    /// Adds the answer in one sentence, in larger letters.
     pub fn headline(&mut self, sentence: &str) {
         let _ = writeln!(self.0, "<p class=\"headline\">{}</p>", reference::html(&escape(sentence)));
     }
 
-    /// The answer, a sentence each.
+    /// Adds the answer, a sentence each.
     pub fn answer(&mut self, sentences: &[String]) {
         self.answer_of("Answer", sentences);
     }
@@ -77,7 +77,7 @@ impl Page {
         self.0.push_str("</ul>\n</div>\n");
     }
 
-    /// Sentences, one below the other.
+    /// Adds sentences, one below the other.
     pub fn list(&mut self, sentences: &[String]) {
         self.0.push_str("<ul>\n");
         for sentence in sentences {
@@ -86,24 +86,24 @@ impl Page {
         self.0.push_str("</ul>\n");
     }
 
-    /// The text of a file, as it is.
+    /// Adds the unchanged text of a file.
     pub fn text(&mut self, text: &str) {
         let _ = writeln!(self.0, "<pre>{}</pre>", escape(text));
     }
 
-    /// A part of the page.
+    /// Adds the heading of a part of the page.
     pub fn part(&mut self, title: &str) {
         let _ = writeln!(self.0, "<h2>{}</h2>", escape(title));
     }
 
-    /// A drawing and what it shows.
+    /// Adds a drawing and its caption.
     ///
     /// # Errors
     /// It could not be drawn.
     pub fn figure(&mut self, figure: &Figure, caption: &str) -> Result<(), DrawError> {
         let (id, title) = (&figure.id, escape(&figure.title));
         let drawn = figure.svg()?;
-        // The drawing takes the width that there is.
+        // The drawing takes the full width.
         let drawn = drawn
             .split_once(" viewBox")
             .map_or(drawn.clone(), |(_, rest)| format!("<svg role=\"img\" aria-label=\"{title}\" viewBox{rest}"));
@@ -116,12 +116,12 @@ impl Page {
         Ok(())
     }
 
-    /// A table under the heading "The numbers". Heads and cells are markup; each row says whether it begins a group.
+    /// Adds a table under the heading "The numbers". Heads and cells are markup; each row says whether it begins a group.
     pub fn numbers<'a>(&mut self, heads: impl IntoIterator<Item = &'a str>, rows: impl IntoIterator<Item = (bool, Vec<String>)>) {
         self.table("The numbers", heads, rows);
     }
 
-    /// The same under another heading.
+    /// Adds a table under another heading.
     pub fn table<'a>(
         &mut self,
         title: &str,
@@ -145,7 +145,7 @@ impl Page {
         self.0.push_str("</table></div>\n");
     }
 
-    /// A table by its columns. Rows of the same group follow each other; only the first of them has a first cell.
+    /// Adds a table by its columns. Rows of the same group follow each other; only the first of them has a first cell.
     pub(crate) fn grouped<'a, T: 'a>(
         &mut self,
         title: &str,
@@ -163,7 +163,7 @@ impl Page {
         self.table(title, columns.iter().map(|(head, _)| *head), rows);
     }
 
-    /// What changed since an earlier report, if there is one to compare with.
+    /// Adds the changes since an earlier report, if there is one to compare with.
     pub fn against(&mut self, against: Option<&Against>) {
         let Some(against) = against else { return };
         self.part(&format!("Compared with {}", against.from));
@@ -171,7 +171,7 @@ impl Page {
         self.compared("The numbers", ["Before", "Now"], &against.changes);
     }
 
-    /// What would change, if something was asked about that: the scenario as it is, and each figure with something changed.
+    /// Adds the changes under what-if questions, if any: figures of the scenario as given, and with something changed.
     pub fn what_if(&mut self, changes: &[Compared]) {
         if !changes.is_empty() {
             self.compared("What if", ["As it is", "Then"], changes);
@@ -194,7 +194,7 @@ impl Page {
         self.grouped(title, &columns, changes.iter().filter(|change| !change.is_nothing()), |change| &change.place);
     }
 
-    /// How it was made, with what else there is to say of that: names and markup.
+    /// Adds a part on how the report was made, with further names and markup in `more`.
     pub fn made(&mut self, made: &Made, more: &[(&str, String)]) {
         self.0.push_str("<h2>How it was made</h2>\n<dl>\n");
         let mut row = |name: &str, text: &str| {
@@ -212,36 +212,36 @@ impl Page {
         self.0.push_str("</dl>\n");
     }
 
-    /// Ends the page, and gives the whole text of its file.
+    /// Ends the page, and returns the whole text of its file.
     pub fn end(mut self) -> String {
         self.0.push_str("</body>\n</html>\n");
         self.0
     }
 }
 
-/// What stands behind the size of a report that was interrupted before the `last` of its parts, such as runs; empty = it was not.
+/// The note after the size of a report that was interrupted before the `last` of its parts, such as runs; empty = it was not.
 pub(crate) fn unfinished(report: &impl Report, last: &str) -> String {
     if report.interrupted() { format!("; interrupted before its last {last}") } else { String::new() }
 }
 
-/// Markup that wraps where a column has no room for it.
+/// Markup that wraps where a column is too narrow for it.
 fn words(markup: &str) -> String {
     format!("<span class=\"words\">{markup}</span>")
 }
 
-/// A value that may not be there.
+/// Formats an optional value.
 pub(crate) fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), show)
 }
 
-/// A value, and its interval in small letters.
+/// Formats a value, with its interval in small letters.
 pub fn estimate(found: Option<Estimate>, show: &dyn Fn(f64) -> String) -> String {
     let Some(Estimate { value, low, high }) = found else { return "–".to_owned() };
     let end = |end: Option<f64>, open: &str| end.map_or_else(|| open.to_owned(), show);
     format!("{} <small>{} to {}</small>", show(value), end(low, "?"), end(high, "?"))
 }
 
-/// A text as markup that shows it.
+/// Escapes a text, so that it is shown literally in markup.
 pub fn escape(text: &str) -> String {
     printable::lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }

@@ -1,4 +1,4 @@
-//! One cause and everything that it breaks: failures of a sweep are told by what they come of, and each of these once.
+//! Findings: the failures of a sweep grouped by cause, each cause with everything that it breaks.
 
 use std::collections::BTreeSet;
 
@@ -11,30 +11,31 @@ use crate::{ScenarioResult, SeedRange, seeds};
 
 /// A cause of failures: the claims that it breaks, the seeds that showed it, and the plan to look at.
 ///
-/// Failures have one cause if their smaller plans give the same run, or if what they need is the same: [`Failure::cause`]. Only the listed
-/// failures are looked into; how many further seeds there are is told beside it, and nobody says that they come of the same.
+/// Failures have one cause if their smaller plans give the same run, or if their needs are the same: [`Failure::cause`]. Only the listed
+/// failures are examined; further seeds are only counted, without a statement about their cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it comes of: faults and deviations; unset where that is not known, or nothing in particular.
+    /// The cause: faults and deviations; unset where it is unknown, or nothing in particular.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What of its plan it needs, in a sentence.
+    /// The parts of its plan that the failure needs, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// The claims that it breaks, each with the seeds in which this is known to be the cause; that of the failure that is told in front.
+    /// The claims that it breaks, each with the seeds in which this is known to be the cause; the claim of the reported failure comes
+    /// first.
     pub claims: Vec<ClaimCount>,
-    /// In how many seeds any of them was violated by this cause.
+    /// The number of seeds in which any of them was violated by this cause.
     pub seeds: u64,
-    /// Which ones, as far as they are known: ascending, neighbours joined.
+    /// These seeds, as far as they are known: ascending, neighbours joined.
     pub seed_ranges: Vec<SeedRange>,
-    /// In how many further seeds these claims were violated, without anybody having looked into the cause. A claim with several causes
+    /// The number of further seeds in which these claims were violated, without an examination of the cause. A claim with several causes
     /// counts at the first of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unexamined: u64,
-    /// Which ones these are, as far as they are known.
+    /// These further seeds, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unexamined_ranges: Vec<SeedRange>,
-    /// The seed of the failure that is told.
+    /// The seed of the reported failure.
     pub seed: u64,
     /// The plan to look at: the smaller one, if there is one.
     pub plan: Option<String>,
@@ -48,7 +49,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Finding {
-    /// The failure that is told: the first of the first claim.
+    /// The reported failure: the first of the first claim.
     pub fn failure<'a>(&self, scenario: &'a ScenarioResult) -> Option<&'a Failure> {
         let told = self.claims.first()?;
         let is_it = |failure: &&Failure| failure.claim == told.claim && failure.seed == self.seed && failure.cause == self.cause;
@@ -57,13 +58,13 @@ impl Finding {
 }
 
 impl ScenarioResult {
-    /// Keeps what [`ScenarioResult::sorted_findings`] says.
+    /// Stores the result of [`ScenarioResult::sorted_findings`] in `findings`.
     pub fn tell_findings(&mut self) {
         self.findings = self.sorted_findings();
     }
 
-    /// What was violated, by what it comes of. What a negative scenario must violate comes first, then what hurts users, the worst first,
-    /// then the rest, each in the order of seeds and times.
+    /// The violations, grouped by cause. The claim that a negative scenario must violate comes first, then claims that hurt users, the
+    /// worst first, then the rest, each in the order of seeds and times.
     pub fn sorted_findings(&self) -> Vec<Finding> {
         let count_of = |failure: &Failure| self.claims.iter().find(|count| count.claim == failure.claim);
         let mut known: Vec<(&ClaimCount, &Failure)> = Vec::new();
@@ -84,7 +85,7 @@ impl ScenarioResult {
                 None => groups.push(vec![*one]),
             }
         }
-        // The failure that was explained is the one to tell; those that were only found to have the same cause come after it.
+        // The failure that was explained is the one to report; those that were only found to have the same cause come after it.
         groups.iter_mut().for_each(|group| group.sort_by_key(|(_, failure)| failure.needs.is_none()));
         let mut findings: Vec<Finding> = groups.into_iter().map(|group| finding(&self.file, &group)).collect();
         for index in 0..findings.len() {
@@ -97,14 +98,14 @@ impl ScenarioResult {
     }
 }
 
-/// Which node or client it was tells no two causes apart: shards look into their failures by themselves.
+/// Whether two failures have one cause. The node or client makes no difference: shards examine their failures separately.
 fn have_one_cause(one: &Failure, other: &Failure) -> bool {
     let class = |failure: &Failure| failure.cause.as_deref().map(cause_class);
     let same_run = one.shrunk.as_ref().zip(other.shrunk.as_ref()).is_some_and(|(one, other)| one.digest == other.digest);
     same_run || class(one).is_some_and(|one| Some(one) == class(other))
 }
 
-/// In how many seeds some claims were violated, without a failure of it whose cause is known; and which these are.
+/// The number of seeds in which some claims were violated without a failure of known cause, and those seeds.
 fn unexamined<'a>(claims: impl Iterator<Item = &'a ClaimCount>, known: &[(&ClaimCount, &Failure)]) -> (u64, Vec<SeedRange>) {
     let (mut seeds, mut unnamed) = (BTreeSet::<u64>::new(), 0);
     for claim in claims {
@@ -126,7 +127,7 @@ fn finding(file: &str, group: &[(&ClaimCount, &Failure)]) -> Finding {
     let mut seed_ranges = Vec::new();
     for (count, failure) in group {
         let named = SeedRange { first: failure.seed, last: failure.seed };
-        // Of crash points and placements, which share seeds, none is named.
+        // Seeds of crash points and placements, which share seeds, are not named.
         let is_named = !count.seed_ranges.is_empty();
         let known = match claims.iter_mut().find(|known| known.claim == count.claim) {
             Some(known) => known,
@@ -166,7 +167,7 @@ mod tests {
     use crate::run::tests::record;
     use crate::shrink::{Shrunk, Size};
 
-    /// Seeds that violate claims, and what each first failure comes of: its cause, or the digest of its smaller plan.
+    /// The findings of seeds that violate claims; the first failure of each claim has a cause, or the digest of its smaller plan.
     fn told(violated: &[(u64, &str)], causes: &[(&str, Option<&str>, Option<u128>)], hurts: &[&str]) -> Vec<Finding> {
         let mut scenario = ScenarioResult::new("s", "s.toml", []);
         for &(seed, claim) in violated {
@@ -223,7 +224,7 @@ mod tests {
         for (failure, cause) in scenario.failures.iter_mut().zip(causes) {
             failure.cause = Some(cause.to_owned());
         }
-        // Explained were the first of each.
+        // The first failure of each cause is the explained one.
         scenario.failures[..2].iter_mut().for_each(|failure| failure.needs = failure.cause.clone());
         scenario.tell_findings();
         let told = |finding: &Finding| (finding.cause.clone().unwrap(), finding.seed, finding.seeds, finding.unexamined);

@@ -11,8 +11,8 @@ pub const EXCUSED_AT_MOST: f64 = 0.1;
 impl ScenarioResult {
     /// The verdict over all seeds of this record. A shard is judged by its own seeds only: its verdict may change when it is merged.
     ///
-    /// A negative scenario that violated its claim is right, whatever else it violated or missed: a sweep that was made to fail is
-    /// not asked for coverage.
+    /// A negative scenario that violated its claim is right, whatever else it violated or missed: coverage is not required of a sweep that
+    /// was made to fail.
     pub fn verdict(&self) -> Verdict {
         if self.broken > 0 {
             return Verdict::Broken;
@@ -28,7 +28,7 @@ impl ScenarioResult {
             return if self.violated_claims().any(|(claim, _)| claim == expected) { Verdict::Found } else { Verdict::NotFound };
         }
         if self.violated > 0 {
-            // A record that counts violations without naming them is taken for the graver kind.
+            // A record that counts violations without naming them gets the graver verdict.
             let late_only = self.violated_claims().all(|(_, kind)| kind == Kind::Eventually) && self.violated_claims().next().is_some();
             return if late_only { Verdict::NotEventually } else { Verdict::Violated };
         }
@@ -43,8 +43,8 @@ impl ScenarioResult {
         if (unseen && !self.brought) || none_given { Verdict::Vacuous } else { Verdict::Held }
     }
 
-    /// The verdict over one shard: what only the whole can tell is open, namely whether a `sometimes` claim is seen, a claim that must be
-    /// violated, and how many seeds are excused.
+    /// The verdict over one shard. What only the whole can tell is open: whether a `sometimes` claim is seen, whether a claim that must be
+    /// violated is, and the share of excused seeds.
     pub fn verdict_of_shard(&self) -> Verdict {
         match self.verdict() {
             Verdict::Vacuous | Verdict::NotRun | Verdict::NotFound | Verdict::ExcusedTooOften => Verdict::Open,
@@ -52,14 +52,15 @@ impl ScenarioResult {
         }
     }
 
-    /// Whether more than [`EXCUSED_AT_MOST`] of all seeds would be excused, and the scenario does not say why: what holds by excuses holds
-    /// by little. The seeds that ran, at least [`ENOUGH`], must show it beyond chance: the share lies below Wilson's interval of 95 %.
+    /// Whether more than [`EXCUSED_AT_MOST`] of all seeds would be excused, and the scenario does not say why: claims that hold mostly by
+    /// excuses prove little. The seeds that ran, at least [`ENOUGH`], must show it beyond chance: the limit lies below Wilson's interval of
+    /// 95 %.
     pub fn is_excused_too_often(&self) -> bool {
         let share = wilson(self.excused as f64, self.seeds as f64).and_then(|share| share.low);
         self.expect.is_none() && self.why_excused.is_none() && self.seeds >= ENOUGH && share.is_some_and(|low| low > EXCUSED_AT_MOST)
     }
 
-    /// Claims violated without an excuse. The listed failures stand in where a record has no complete count.
+    /// Claims violated without an excuse. The listed failures are included, in case a record has no complete count.
     fn violated_claims(&self) -> impl Iterator<Item = (&str, Kind)> {
         let counted = self.claims.iter().map(|claim| (claim.claim.as_str(), claim.kind));
         counted.chain(self.failures.iter().map(|failure| (failure.claim.as_str(), failure.kind)))
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(sweep.never_held().map(|claim| claim.claim.as_str()).collect::<Vec<_>>(), ["a"]);
         sweep.add(SeedRecord { held: &["a".to_owned()], ..record(1, None) });
         assert_eq!(sweep.verdict(), Verdict::Held);
-        // A violation is the more urgent news.
+        // A violation takes precedence.
         sweep.sometimes[0].held_in = 0;
         sweep.add(record(2, EVENTUALLY));
         assert_eq!(sweep.verdict(), Verdict::NotEventually);
@@ -166,7 +167,7 @@ mod tests {
         };
         assert_eq!(sweep(ENOUGH, 3, false), (true, Verdict::Vacuous));
         assert_eq!(sweep(ENOUGH - 1, 3, false), (true, Verdict::Held));
-        // Who asks for none is about something else, unless a cluster was brought so that its pods ask.
+        // A scenario without requests for addresses may test something else, unless the user brought a cluster so that its pods ask.
         assert_eq!(sweep(ENOUGH, 0, false), (false, Verdict::Held));
         assert_eq!(sweep(ENOUGH, 0, true), (true, Verdict::Vacuous));
         let mut whole = ScenarioResult::new("s", "f", []);

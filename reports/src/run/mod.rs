@@ -1,4 +1,4 @@
-//! The result of `run`: what each scenario did over its seeds. The JSON form is `ipam-sim/run/1`.
+//! The result of `run`: the results of each scenario over its seeds. The JSON form is `ipam-sim/run/1`.
 
 mod findings;
 mod judge;
@@ -23,35 +23,36 @@ use crate::schema::{self, ReadError, RunSchema};
 use crate::verdict::Verdict;
 use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
 
-/// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
+/// The largest number of failures, and of problems, that a scenario lists. The counts beside the lists are complete.
 pub const LISTED_MAX: usize = 20;
 
-/// An `always` claim that judged nothing in so many seeds makes a sweep vacuous. Fewer prove nothing, and whoever runs a handful of seeds
-/// wants to look at them.
+/// The number of seeds from which an `always` claim that judged nothing makes a sweep vacuous. Fewer prove nothing, and a user who runs a
+/// handful of seeds wants to look at them.
 pub const ENOUGH: u64 = 20;
-/// The same of a kind of fault that was in so many plans and did nothing in any of them: some hit one request in a thousand.
+/// The number of plans from which a kind of fault that did nothing in any of them makes a sweep vacuous: some hit one request in a
+/// thousand.
 pub const ENOUGH_PLANS: u64 = 100;
 
 /// The result of one `run`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
-    /// Mark of the format, always `ipam-sim/run/1`; reading anything else is an error.
+    /// The mark of the format, always `ipam-sim/run/1`; reading anything else is an error.
     pub schema: RunSchema,
-    /// Which build of the program ran. Digests are comparable within one build.
+    /// The build of the program that ran. Digests are comparable within one build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Whether the user stopped the sweep before its end.
     #[serde(default)]
     pub interrupted: bool,
-    /// Which shards this is; unset = the whole.
+    /// The shards that this result covers; unset = the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<Shards>,
-    /// In the order in which they ran.
+    /// The scenarios, in the order in which they ran.
     pub scenarios: Vec<ScenarioResult>,
-    /// What could not be written, a sentence each; then the exit code is [`exit::USAGE`] at least.
+    /// Sentences on what could not be written; then the exit code is [`exit::USAGE`] at least.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What the process exits with; see [`exit`].
+    /// The exit code of the process; see [`exit`].
     pub exit_code: u8,
 }
 
@@ -78,7 +79,7 @@ impl RunReport {
         if self.unwritten.is_empty() { code } else { exit::unwritten(code) }
     }
 
-    /// How a scenario of this report ended.
+    /// The verdict on a scenario of this report.
     pub fn verdict(&self, scenario: &ScenarioResult) -> Verdict {
         if self.shards.is_some() { scenario.verdict_of_shard() } else { scenario.verdict() }
     }
@@ -89,29 +90,29 @@ impl RunReport {
     }
 }
 
-/// What one scenario did over its seeds.
+/// The results of one scenario over its seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioResult {
-    /// The scenario's name, which with `file` tells it from others.
+    /// The scenario's name, which together with `file` identifies it.
     pub name: String,
     /// The file it was read from, as given on the command line.
     pub file: String,
-    /// A negative scenario: the claim that must be violated.
+    /// The claim that a negative scenario must violate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
-    /// Identifies everything but the seeds that went into the runs: scenario, manifests, settings, deviations.
+    /// A hash of everything but the seeds that went into the runs: scenario, manifests, settings, deviations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
-    /// Whether it ran on the user's own cluster, which need not hold what claims and faults are about: then what was never seen makes no
-    /// sweep vacuous.
+    /// Whether it ran on the user's cluster, which need not contain what claims and faults are about: then nothing that was never seen
+    /// makes a sweep vacuous.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub brought: bool,
     /// Number of seeds that ran.
     pub seeds: u64,
-    /// Which ones: ascending, neighbours joined.
+    /// These seeds: ascending, neighbours joined.
     #[serde(default)]
     pub seed_ranges: Vec<SeedRange>,
-    /// The seeds of the whole that a shard is a part of; unset = it is no shard, or all shards are there.
+    /// The seeds of the whole of which this is a shard; unset = it is no shard, or all shards are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard_of: Option<SeedRange>,
     /// Number of seeds with a violation that has no excuse.
@@ -121,47 +122,48 @@ pub struct ScenarioResult {
     /// Model time, summed over the seeds.
     #[serde(rename = "simulated_s")]
     pub simulated: Seconds,
-    /// Real time the sweep took; summed over merged shards, as if one machine had run them one after the other.
+    /// Real time of the sweep; summed over merged shards, as if one machine had run them one after the other.
     #[serde(rename = "wall_s")]
     pub wall: Seconds,
     /// Requests to the API servers.
     pub api: Api,
-    /// How often an address was asked for, and how that ended.
+    /// Requests for addresses, by outcome.
     pub allocations: Allocations,
-    /// Whether no address was given in the whole sweep, though some were asked for, or should have been: what holds then says little.
+    /// Whether no address was given in the whole sweep, though some were asked for, or should have been: held claims then prove little.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_address_given: bool,
-    /// Whether the user brought a cluster to this scenario so that its pods get addresses: a sweep in which none asks says nothing of it.
+    /// Whether the user brought a cluster to this scenario so that its pods get addresses: a sweep in which none asks proves nothing about
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wants_addresses: bool,
-    /// What of the scenario's input took no part, a sentence each.
+    /// Sentences on parts of the scenario's input that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What the instances of a BYOM pool did; unset = the scenario has none.
+    /// Figures of the instances of a BYOM pool; unset = the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolFigures>,
-    /// What Spiderpool's controller reclaimed; unset = nothing is reclaimed in the scenario.
+    /// Figures of the addresses that Spiderpool's controller reclaimed; unset = nothing is reclaimed in the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reclaim: Option<ReclaimFigures>,
-    /// What the metrics of the system gave, by name.
+    /// The values of the system's metrics, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricSummary>,
     /// Number of trace events.
     pub events: u64,
     /// Sum of [`fold`] over the seeds.
     pub digest: Digest,
-    /// The first [`LISTED_MAX`] by seed, each claim once per seed; and the first of each claim that none of these is about.
+    /// The first [`LISTED_MAX`] failures by seed, each claim once per seed; and the first of each claim that has none among these.
     pub failures: Vec<Failure>,
     /// Every claim that was violated without an excuse, with the number of seeds; by name.
     #[serde(default)]
     pub claims: Vec<ClaimCount>,
-    /// The same by what they come of: see [`ScenarioResult::tell_findings`].
+    /// The violations grouped by cause: see [`ScenarioResult::tell_findings`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
     /// Every excuse that was used; by name.
     #[serde(default)]
     pub excuses: Vec<ExcuseCount>,
-    /// Why more than one seed of ten may be excused, if the scenario says so.
+    /// The reason why more than one seed of ten may be excused, if the scenario states one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_excused: Option<String>,
     /// Every `sometimes` and `reachable` claim with the number of seeds in which it held; by name.
@@ -172,23 +174,23 @@ pub struct ScenarioResult {
     /// Every `always` claim with the number of seeds in which it judged something; by name.
     #[serde(default)]
     pub always: Vec<JudgedCount>,
-    /// Every `eventually` claim with the number of seeds in which it had something to wait for at one of the looks that a run takes now and
-    /// then; by name.
+    /// Every `eventually` claim with the number of seeds in which it had something to wait for at one of the samples that a run takes now
+    /// and then; by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub eventually: Vec<JudgedCount>,
-    /// Which points of the system under test its runs reached; sorted.
+    /// The points of the system under test that its runs reached; sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coverage: Vec<PointCount>,
-    /// With `--every-crash-point`: where crashes were tried. Then each of them is a run, and `seeds` counts runs.
+    /// The coverage of `--every-crash-point`. Then each crash is a run, and `seeds` counts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash_points: Option<CrashPoints>,
-    /// With `--exhaustive`: what was covered. Then each placement is a run, and `seeds` counts runs.
+    /// The coverage of `--exhaustive`. Then each placement is a run, and `seeds` counts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placements: Option<Placements>,
-    /// Of a `hunt`: what it reached. Then each of its plans is a run, and `seeds` counts runs.
+    /// The result of a `hunt`. Then each of its plans is a run, and `seeds` counts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunt: Option<Hunt>,
-    /// Number of seeds that gave two digests for one plan.
+    /// Number of seeds with a plan that gave two digests.
     #[serde(default)]
     pub nondeterministic: u64,
     /// Number of seeds in which the harness itself failed.
@@ -200,14 +202,14 @@ pub struct ScenarioResult {
 }
 
 impl ScenarioResult {
-    /// No seed yet. `sometimes` names the claims that must hold in some seed.
+    /// A result without seeds. `sometimes` names the claims that must hold in some seed.
     pub fn new(name: impl Into<String>, file: impl Into<String>, sometimes: impl IntoIterator<Item = (String, Kind)>) -> Self {
         let mut sometimes: Vec<_> = sometimes.into_iter().map(|(claim, kind)| Sometimes { claim, kind, held_in: 0 }).collect();
         sometimes.sort();
         Self { name: name.into(), file: file.into(), sometimes, ..Self::default() }
     }
 
-    /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
+    /// Counts one run. The order of seeds does not matter. The caller fills in `wall` and the plans of `failures`.
     pub fn add(&mut self, record: SeedRecord<'_>) {
         let SeedRecord { seed, digest, simulated, api, allocations, pool, reclaim, metrics, events, .. } = record;
         let SeedRecord { mut violations, held, faults, judged, awaited, coverage, problems, .. } = record;
@@ -251,7 +253,7 @@ impl ScenarioResult {
         }
         coverage::add(&mut self.coverage, coverage);
 
-        // One entry per claim (and excuse), the earliest: later violations of one claim are mostly the echo of the first.
+        // One entry per claim (and excuse), the earliest: later violations of one claim are mostly consequences of the first.
         violations.sort_by(|a, b| (&a.excuse, &a.claim, a.at).cmp(&(&b.excuse, &b.claim, b.at)));
         violations.dedup_by(|later, first| later.excuse == first.excuse && later.claim == first.claim);
         self.violated += u64::from(violations.iter().any(|violation| violation.excuse.is_none()));
@@ -275,7 +277,7 @@ impl ScenarioResult {
         self.keep_first();
     }
 
-    /// Adds the seeds of `other`, which ran the same scenario on other seeds: the part of another worker or shard.
+    /// Adds the seeds of `other`, the result of the same scenario on other seeds: the part of another worker or shard.
     ///
     /// # Panics
     ///
@@ -336,7 +338,7 @@ impl ScenarioResult {
         let mut listed = 0;
         self.failures.retain(|failure| {
             listed += 1;
-            // What breaks seldom is not lost behind what breaks in every seed.
+            // Claims that break seldom must not be lost behind those that break in every seed.
             told.insert(failure.claim.clone()) || listed <= LISTED_MAX
         });
         self.problems.sort();
@@ -370,14 +372,14 @@ impl ScenarioResult {
     }
 }
 
-/// Where crashes were tried.
+/// The crash points of a sweep, and how many were tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashPoints {
-    /// How many there are: two for each write of each process.
+    /// The number of crash points: two for each write of each process.
     pub points: u64,
-    /// How many were tried: fewer when time was up.
+    /// The number of crash points that were tried: fewer when time was up.
     pub tried: u64,
-    /// In how many runs the crash took place. Writes of the liveness phase, in which nothing crashes any more, are not reached.
+    /// The number of runs in which the crash took place. Writes of the liveness phase, in which nothing crashes any more, are not reached.
     pub reached: u64,
     /// Each process in which crashes were to be tried.
     pub processes: Vec<ProcessPoints>,
@@ -386,17 +388,17 @@ pub struct CrashPoints {
 /// The crash points of one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPoints {
-    /// The name of the process, as faults of a plan name it.
+    /// The name of the process, as in faults of a plan.
     pub process: String,
-    /// How many writes it sent in the dry run.
+    /// The number of writes that it sent in the dry run.
     pub writes: u64,
-    /// How many of its crash points were reached.
+    /// The number of its crash points that were reached.
     pub reached: u64,
-    /// In how many of their runs a claim was violated without an excuse.
+    /// The number of their runs in which a claim was violated without an excuse.
     pub failed: u64,
 }
 
-/// What one run tells its scenario's result.
+/// The results of one run, to be added to its scenario's.
 #[derive(Clone, Debug, Default)]
 pub struct SeedRecord<'a> {
     /// The seed of the run; where one seed gives several runs, the number of the run.
@@ -407,29 +409,29 @@ pub struct SeedRecord<'a> {
     pub simulated: Seconds,
     /// Requests to the API servers.
     pub api: Api,
-    /// How often an address was asked for, and how that ended.
+    /// Requests for addresses, by outcome.
     pub allocations: Allocations,
-    /// What the run did with its BYOM pool, if it has one.
+    /// The events at its BYOM pool, if it has one.
     pub pool: Option<PoolRun>,
-    /// What the run reclaimed, if it reclaims.
+    /// The addresses that it reclaimed, if it reclaims.
     pub reclaim: Option<ReclaimRun>,
-    /// Other numbers that the metrics of the system gave, each with its name.
+    /// The values of the system's metrics, each with its name.
     pub metrics: &'a [(&'static str, f64)],
     /// Number of trace events.
     pub events: u64,
-    /// What was violated, excused or not, in any order.
+    /// The violations, excused or not, in any order.
     pub violations: Vec<Violation>,
     /// The `sometimes` and `reachable` claims that held, each once.
     pub held: &'a [String],
-    /// The kinds of faults of the plan, each once, and whether one of the kind did something.
+    /// The kinds of faults of the plan, each once, with whether one of the kind did something.
     pub faults: &'a [(&'a str, bool)],
-    /// The `always` claims of the run, and whether each looked at something that could have been false.
+    /// The `always` claims of the run, with whether each looked at something that could have been false.
     pub judged: &'a [(&'a str, bool)],
-    /// The `eventually` claims of the run, and whether each had something to wait for.
+    /// The `eventually` claims of the run, with whether each had something to wait for.
     pub awaited: &'a [(&'a str, bool)],
     /// The points of the system under test that the run reached, each with its group; sorted.
     pub coverage: &'a [(&'a str, &'a str)],
-    /// What went wrong outside the model.
+    /// The problems outside the model.
     pub problems: Vec<Problem>,
 }
 
@@ -458,7 +460,7 @@ pub(crate) mod tests {
         Violation { claim: claim.into(), kind, at, event: None, excuse: excuse.map(str::to_owned), detail: vec![], needs: None }
     }
 
-    /// The contract of the design, section 6: names and types of the fields that stay.
+    /// The contract of the design, section 6: names and types of the stable fields.
     #[test]
     fn the_json_has_the_documented_fields() {
         let mut scenario = ScenarioResult::new("s", "scenarios/smoke/s.toml", [("point-is-passed".to_owned(), Kind::Reachable)]);
@@ -478,7 +480,7 @@ pub(crate) mod tests {
         assert_contains(&value, &documented, "$");
     }
 
-    /// Everything in `part` is in `whole`, with the same value.
+    /// Checks that everything in `part` is in `whole`, with the same value.
     fn assert_contains(whole: &Value, part: &Value, path: &str) {
         match (whole, part) {
             (Value::Object(whole), Value::Object(part)) => {

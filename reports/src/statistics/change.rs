@@ -1,4 +1,4 @@
-//! How much a figure changed between two reports, and whether it could have come about by chance.
+//! Changes of figures between two reports, and tests of whether they may be due to chance.
 //!
 //! | of | test | interval of the change |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | quantiles ([`quantiles`]) | the distance against both intervals (MOVER) | the same for the ratio |
 //! | counts of runs ([`fisher`]) | Fisher's exact | |
 //!
-//! Each interval holds no change exactly when its test has p ≥ 0.05: what is called significant can be read off either. The samples
-//! are taken for independent. Reports that share seeds are more alike than that, so that less is called significant, not more.
+//! Each interval contains 0 (no change) exactly when its test has p ≥ 0.05, so that either shows significance. The samples are assumed to
+//! be independent. Reports that share seeds are more alike than that, so that less is called significant, not more.
 //!
 //! R. M. Fung and others call the method of the third row MOVER: A. Donner, G. Y. Zou, "Closed-form confidence intervals for functions of
 //! the normal mean and standard deviation", 2012. P. A. R. Koopman, "Confidence intervals for the ratio of two binomial proportions", 1984.
@@ -19,16 +19,16 @@ use statrs::stats_tests::fisher::fishers_exact;
 
 use super::{Estimate, NORMAL_95, student_95};
 
-/// A change is significant below this p-value.
+/// The p-value below which a change is significant.
 pub const LEVEL: f64 = 0.05;
 
-/// What became of a figure.
+/// The change of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Change {
     /// The change as a part of the old value, with its interval of 95 %: -0.12 = 12 % less. Unset = there is no ratio, as the old value
     /// is not above 0 or a value is below it.
     pub part: Option<Estimate>,
-    /// How often a difference as large would come about by chance if nothing had changed; unset = the runs do not bound the figures.
+    /// The probability of a difference at least as large by chance if nothing had changed; unset = the runs do not bound the figures.
     pub p: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ impl Change {
     }
 }
 
-/// The squared distances that decide one end of an interval: of the new value and of the old one.
+/// The squared distances that determine one end of an interval: of the new value and of the old one.
 type Squares = (f64, f64);
 
 /// The interval of `new / old` whose ends solve (new - θ old)² = v_new + θ² v_old, with the squares of either end.
@@ -50,7 +50,7 @@ fn ratio(old: f64, new: f64, low: Option<Squares>, high: Option<Squares>) -> Opt
     let root = |(of_new, of_old): Squares| (old * old * of_new + new * new * of_old - of_new * of_old).max(0.0).sqrt();
     let low = low.map(|squares| {
         let rest = new * new - squares.0;
-        // What cannot be told from nothing may be nothing.
+        // A value that cannot be told from 0 may be 0.
         if rest <= 0.0 { -1.0 } else { rest / (old * new + root(squares)) - 1.0 }
     });
     let high = high.and_then(|squares| {
@@ -58,11 +58,11 @@ fn ratio(old: f64, new: f64, low: Option<Squares>, high: Option<Squares>) -> Opt
         (rest > 0.0).then(|| (old * new + root(squares)) / rest - 1.0)
     });
     let value = new / old - 1.0;
-    // Rounding must not put an end beside the value that it is.
+    // Rounding must not put an end on the wrong side of the value.
     Some(Estimate { value, low: low.map(|end| end.min(value)), high: high.map(|end| end.max(value)) })
 }
 
-/// The squared standard error of a mean over so many runs, from its interval; `None` when they do not bound it.
+/// The squared standard error of a mean over `runs` runs, from its interval; `None` when they do not bound it.
 fn squared_error(found: Estimate, runs: u64) -> Option<f64> {
     // An end that was clamped is too near.
     let half =
@@ -70,7 +70,7 @@ fn squared_error(found: Estimate, runs: u64) -> Option<f64> {
     (runs > 1).then(|| (half / student_95(runs - 1)).powi(2))
 }
 
-/// Of a mean or a ratio over so many runs.
+/// The change of a mean or a ratio, each with its number of runs.
 pub fn means(old: (Estimate, u64), new: (Estimate, u64)) -> Change {
     let value = (old.0.value, new.0.value);
     let (Some(of_old), Some(of_new)) = (squared_error(old.0, old.1), squared_error(new.0, new.1)) else {
@@ -78,7 +78,7 @@ pub fn means(old: (Estimate, u64), new: (Estimate, u64)) -> Change {
     };
     let both = of_old + of_new;
     if both <= 0.0 {
-        // Nothing scatters: it is the same number, or another one for certain.
+        // There is no scatter: the values are equal, or certainly different.
         let p = if value.0 == value.1 { 1.0 } else { 0.0 };
         return Change { part: ratio(value.0, value.1, Some((0.0, 0.0)), Some((0.0, 0.0))), p: Some(p) };
     }
@@ -91,7 +91,7 @@ pub fn means(old: (Estimate, u64), new: (Estimate, u64)) -> Change {
     Change { part: ratio(value.0, value.1, squares, squares), p: Some(p.min(1.0)) }
 }
 
-/// Of a quantile, whose interval need not be symmetrical: the side that faces the other value counts.
+/// The change of a quantile, whose interval need not be symmetrical: the side that faces the other value counts.
 pub fn quantiles(old: Estimate, new: Estimate) -> Change {
     let below = |found: Estimate| found.low.map(|low| (found.value - low).powi(2));
     let above = |found: Estimate| found.high.map(|high| (high - found.value).powi(2));
@@ -109,12 +109,12 @@ pub fn quantiles(old: Estimate, new: Estimate) -> Change {
     Change { part, p }
 }
 
-/// How much of the normal distribution lies beyond so many standard deviations, on one side.
+/// The probability that a normal variable lies more than `deviations` standard deviations above its mean.
 fn normal_beyond(deviations: f64) -> f64 {
     Normal::standard().sf(deviations)
 }
 
-/// How many independent trials a share's interval stands for: Wilson's, read backwards.
+/// The number of independent trials for which a share has this interval: Wilson's formula, inverted.
 fn trials(found: Estimate) -> Option<f64> {
     let half = (found.high? - found.low?) / 2.0;
     let scatter = found.value * (1.0 - found.value);
@@ -126,7 +126,7 @@ fn trials(found: Estimate) -> Option<f64> {
     (half < 0.5 && trials.is_finite() && trials > 0.0).then_some(trials)
 }
 
-/// Of a share, with as many trials as its interval stands for.
+/// The change of a share, with as many trials as its interval implies.
 pub fn shares(old: Estimate, new: Estimate) -> Change {
     let (Some(of_old), Some(of_new)) = (trials(old), trials(new)) else {
         return Change { part: ratio(old.value, new.value, None, None), p: None };
@@ -136,20 +136,20 @@ pub fn shares(old: Estimate, new: Estimate) -> Change {
     Change { part, p: Some((2.0 * normal_beyond(two.deviations(1.0))).min(1.0)) }
 }
 
-/// Two shares, each with its trials.
+/// Two shares, each with its number of trials.
 struct Two {
     old: (f64, f64),
     new: (f64, f64),
 }
 
 impl Two {
-    /// By how many standard deviations the shares miss the ratio `theta`, with the scatter of the shares that fit it best: of 1, that is
-    /// the pooled test of two proportions.
+    /// The number of standard deviations by which the shares miss the ratio `theta`, with the scatter of the shares that fit it best. For
+    /// 1, this is the pooled test of two proportions.
     fn deviations(&self, theta: f64) -> f64 {
         let ((old, of_old), (new, of_new)) = (self.old, self.new);
         let hits = old * of_old + new * of_new;
         let (a, b) = (theta * (of_old + of_new), of_old + new * of_new + theta * (of_new + old * of_old));
-        // The share of the old trials that makes both samples likeliest.
+        // The share of the old trials with the maximum likelihood for both samples.
         let fit = 2.0 * hits / (b + (b * b - 4.0 * a * hits).max(0.0).sqrt());
         let of = |share: f64, trials: f64| share.clamp(0.0, 1.0) * (1.0 - share.clamp(0.0, 1.0)) / trials;
         let squared = of(theta * fit, of_new) + theta * theta * of(fit, of_old);
@@ -157,9 +157,9 @@ impl Two {
         if distance == 0.0 { 0.0 } else { distance / squared.sqrt() }
     }
 
-    /// The change of the share, and between which changes it lies.
+    /// The change of the share, with its interval.
     fn ratio(&self) -> Estimate {
-        /// Beyond this nothing bounds a ratio.
+        /// The ratio above which an end counts as unbounded.
         const MOST: f64 = 1e9;
         let value = self.new.0 / self.old.0;
         let inside = |theta: f64| self.deviations(theta) <= NORMAL_95;
@@ -180,7 +180,7 @@ impl Two {
     }
 }
 
-/// The p-value of two counts, each of so many trials; `None` when one has no trial.
+/// The p-value of two counts, each with its number of trials; `None` when one has no trials.
 pub fn fisher(old: (u64, u64), new: (u64, u64)) -> Option<f64> {
     let rest = |(hits, of): (u64, u64)| of.checked_sub(hits);
     let table = [old.0, new.0, rest(old)?, rest(new)?];
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::statistics::{mean, quantile, ratio as ratio_of, share};
 
-    /// Numbers from 0 to 1 that look random and are the same in every run of a test.
+    /// A deterministic pseudo-random generator of numbers from 0 to 1.
     struct Draw(u64);
 
     impl Draw {
@@ -206,7 +206,7 @@ mod tests {
             ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
         }
 
-        /// About normal, with mean 0 and deviation 1.
+        /// An approximately normal number, with mean 0 and deviation 1.
         fn normal(&mut self) -> f64 {
             (0..12).map(|_| self.next()).sum::<f64>() - 6.0
         }
@@ -218,13 +218,13 @@ mod tests {
         }
     }
 
-    /// How far apart the means of two samples are.
+    /// The distance between the means of two samples.
     fn difference(old: &[f64], new: &[f64]) -> f64 {
         (new.iter().sum::<f64>() / new.len() as f64 - old.iter().sum::<f64>() / old.len() as f64).abs()
     }
 
-    /// The same in standard errors, each sample with its own spread: without it labels that are dealt anew ask another question than Welch
-    /// where both sizes and spreads differ.
+    /// The distance in standard errors, each sample with its own scatter: without it, a permutation test differs from Welch's where both
+    /// sizes and scatter differ.
     fn in_errors(old: &[f64], new: &[f64]) -> f64 {
         let error = |values: &[f64]| {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -233,8 +233,8 @@ mod tests {
         difference(old, new) / (error(old) + error(new)).sqrt()
     }
 
-    /// How often labels that are dealt anew put the samples at least as far apart: a test that knows no distribution. What is exactly as
-    /// far counts half.
+    /// The p-value of a permutation test, which assumes no distribution: the share of shuffles in which the samples are at least as far
+    /// apart. Equal distances count half.
     fn permuted(apart: fn(&[f64], &[f64]) -> f64, old: &[f64], new: &[f64], seed: u64) -> f64 {
         let apart = |all: &[f64]| {
             let (old, new) = all.split_at(old.len());
@@ -264,7 +264,7 @@ mod tests {
         quantile(&runs, 0.5).unwrap()
     }
 
-    /// Whether an interval of a change holds no change.
+    /// Whether the interval of a change contains 0.
     fn holds_none(change: &Change) -> bool {
         let part = change.part.unwrap();
         part.low.is_none_or(|low| low <= 1e-9) && part.high.is_none_or(|high| high >= -1e-9)
@@ -275,7 +275,7 @@ mod tests {
     }
 
     proptest! {
-        // The same samples each time: by chance alone one in some thousand is far from what dealing labels anew gives.
+        // The samples are fixed: by chance alone one in some thousand is far from the result of the permutation test.
         #![proptest_config(ProptestConfig {
             cases: 40,
             rng_seed: RngSeed::Fixed(1),
@@ -290,7 +290,7 @@ mod tests {
             let new: Vec<f64> = (0..40 + more).map(|_| 5.0 + shift + draw.normal()).collect();
             let p = means(of_mean(&old), of_mean(&new)).p.unwrap();
             let expected = permuted(in_errors, &old, &new, seed);
-            // More than five standard errors of 1,500 tries.
+            // The tolerance is more than five standard errors of 1,500 tries.
             prop_assert!((p - expected).abs() < 0.07, "{p} beside {expected}");
         }
 
@@ -302,7 +302,7 @@ mod tests {
             let number = |hits: &[bool]| hits.iter().map(|hit| f64::from(u8::from(*hit))).collect::<Vec<_>>();
             let p = shares(of_hits(&old), of_hits(&new)).p.unwrap();
             let expected = permuted(difference, &number(&old), &number(&new), seed);
-            // Hits make few different tables, which lie apart where p is large; of rare ones too few for a normal distribution.
+            // Hits have few different tables, whose p-values differ much where p is large; rare hits are too few for a normal distribution.
             prop_assert!((p - expected).abs() < 0.03 + 0.15 * expected, "{p} beside {expected}");
         }
 
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// In how many of 300 pairs of samples something is called significant, and in how many the interval holds the true change.
+    /// The number of 300 pairs of samples whose change is called significant, and the number whose interval contains the true change.
     fn simulated(truth: f64, change: impl Fn(&mut Draw) -> Change) -> (usize, usize) {
         let mut counts = (0, 0);
         for seed in 0..300 {
@@ -366,7 +366,7 @@ mod tests {
                 means(of(&old), of(&new))
             }
         };
-        // Calls of which those of a burst hang together.
+        // Calls that are correlated within a burst.
         let give_ups = |scale: f64| {
             move |draw: &mut Draw| {
                 let run = |draw: &mut Draw, scale: f64| {
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(means((exact(0.5), 10), (exact(1.5), 10)).p, Some(0.0), "nothing scatters, and it is another number");
     }
 
-    /// By adding up the tables of the same sums that are as unlikely, with factorials.
+    /// Compares with sums over all tables with the same margins that are at most as likely, computed with factorials.
     #[test]
     fn fishers_p_is_that_of_all_tables_as_unlikely() {
         let factorial = |n: u64| (1..=n).map(|n| (n as f64).ln()).sum::<f64>();

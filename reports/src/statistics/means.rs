@@ -2,7 +2,7 @@
 
 use super::{Estimate, student_95};
 
-/// The mean of one number from each run; `None` without runs. One run bounds nothing.
+/// The mean of one number from each run; `None` without runs. The interval of a single run is open.
 pub fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<Estimate> {
     let count = values.clone().count();
     if count == 0 {
@@ -18,9 +18,9 @@ pub fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<Estimate> {
     Some(Estimate::around(mean, student_95(count as u64 - 1) * error))
 }
 
-/// The sum of the first numbers for each one of the sum of the second; `None` when that is 0.
+/// The ratio of the sum of the first numbers to the sum of the second; `None` when the latter is 0.
 ///
-/// A run with more of the second weighs more, as it should: the interval is that of the mean of what each run deviates from the ratio.
+/// A run with more of the second weighs more, as it should: the interval is that of the mean residual of the runs.
 pub fn ratio(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Estimate> {
     let (runs, above, below) = pairs.clone().fold((0_u64, 0.0, 0.0), |(runs, above, below), (a, b)| (runs + 1, above + a, below + b));
     if below == 0.0 {
@@ -42,7 +42,7 @@ mod tests {
     }
 
     proptest! {
-        /// The textbook's other formula: the mean of the squares less the square of the mean.
+        /// Compares with the textbook's other formula: the mean of the squares less the square of the mean.
         #[test]
         fn the_interval_of_a_mean_is_that_of_the_sums(values in prop::collection::vec(-100.0..100.0f64, 2..60)) {
             let n = values.len() as f64;
@@ -54,7 +54,7 @@ mod tests {
             prop_assert!(near(found.high.unwrap() - found.value, found.value - found.low.unwrap()));
         }
 
-        /// Leaving out one run after the other says the same as the linearised form when the runs are alike.
+        /// The jackknife agrees with the linearised form when the runs are alike.
         #[test]
         fn the_interval_of_a_ratio_is_that_of_the_jackknife(pairs in prop::collection::vec((0.0..10.0f64, 9.0..10.0f64), 20..60)) {
             let n = pairs.len() as f64;

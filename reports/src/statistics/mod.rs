@@ -5,12 +5,12 @@
 //! | a mean over runs ([`mean`]) | Student's t over runs |
 //! | a ratio of two sums ([`ratio`]) | Student's t over runs, on the linearised ratio |
 //! | a share of runs ([`wilson`]) | Wilson's score interval |
-//! | a share of calls, several of which share a run ([`share`]) | Wilson's, with as many calls as their scatter between runs makes count |
-//! | a quantile of all calls ([`quantile`]) | order statistics, whatever the distribution; calls count as they do in a share |
+//! | a share of calls, several of which share a run ([`share`]) | Wilson's, with the effective number of calls (scatter between runs) |
+//! | a quantile of all calls ([`quantile`]) | order statistics, for any distribution; calls count as they do in a share |
 //!
 //! [`change`] compares two of them, [`paired`] two of the same seeds.
 //!
-//! Runs are independent because their seeds are; the calls of one run are not, so nothing here takes them for it. Pure functions: no
+//! Runs are independent because their seeds are; the calls of one run are not, and nothing here assumes that they are. Pure functions: no
 //! randomness, so that the same runs give the same report.
 
 pub mod change;
@@ -30,7 +30,7 @@ pub use student::{NORMAL_95, student_95};
 /// A number and the ends of its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The estimate itself, which the interval is around.
+    /// The estimate itself, which lies within the interval.
     pub value: f64,
     /// The lower end; unset = the runs do not bound it.
     pub low: Option<f64>,
@@ -39,26 +39,26 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// `value` give or take `half`.
+    /// The estimate `value` with the interval of `half` on either side.
     fn around(value: f64, half: f64) -> Self {
         Self { value, low: Some(value - half), high: Some(value + half) }
     }
 
-    /// In a unit that is `parts` times as large.
+    /// Converts to a unit that is `parts` times as large.
     #[must_use]
     pub fn per(self, parts: f64) -> Self {
         let per = |number: f64| number / parts;
         Self { value: per(self.value), low: self.low.map(per), high: self.high.map(per) }
     }
 
-    /// With no end outside what the quantity can be.
+    /// Clamps the ends to the possible range of the quantity.
     #[must_use]
     pub fn clamped(self, least: f64, most: f64) -> Self {
         let clamp = |end: f64| end.clamp(least, most);
         Self { low: self.low.map(clamp), high: self.high.map(clamp), ..self }
     }
 
-    /// How far the farther end of the interval is away; infinite when it is open.
+    /// The distance from the value to the farther end of the interval; infinite when an end is open.
     pub fn half_width(&self) -> f64 {
         match (self.low, self.high) {
             (Some(low), Some(high)) => (self.value - low).max(high - self.value),
@@ -66,7 +66,7 @@ impl Estimate {
         }
     }
 
-    /// Whether the interval is as narrow as wanted: `relative` of the value, or `absolute`, whichever is larger.
+    /// Whether the interval is narrow enough: `relative` of the value, or `absolute`, whichever is larger.
     pub fn is_within(&self, relative: f64, absolute: f64) -> bool {
         self.half_width() <= (relative * self.value.abs()).max(absolute)
     }

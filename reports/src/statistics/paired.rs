@@ -1,16 +1,14 @@
-//! Differences between two figures whose runs are pairs: the same seeds, and something done otherwise.
+//! Differences between two figures whose runs are pairs: the same seeds, with something changed.
 //!
-//! What the seeds make of both is no difference between them, so that the interval is the narrower the more the runs of a pair move
-//! together: MOVER with a correlation, which for shares with Wilson's intervals is Newcombe's tenth method, and for means the paired t
-//! test.
+//! Effects of the seeds on both figures cancel, so that the interval is narrower, the more the runs of a pair are correlated: MOVER with a
+//! correlation, which for shares with Wilson's intervals is Newcombe's tenth method, and for means the paired t test.
 //!
-//! R. G. Newcombe, "Improved confidence intervals for the difference between binomial proportions based on paired data", 1998;
-//! G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures: a general approach", 2008.
+//! R. G. Newcombe, "Improved confidence intervals for the difference between binomial proportions based on paired data", 1998; G. Y. Zou,
+//! A. Donner, "Construction of confidence limits about effect measures: a general approach", 2008.
 
 use super::Estimate;
 
-/// How much the numbers of pairs move together, from -1 to 1; 0 when one of them does not move at all, and between numbers that are no
-/// pairs.
+/// The correlation of the numbers of pairs, from -1 to 1; 0 when either does not vary, and between numbers that are not paired.
 pub fn correlation(old: &[f64], new: &[f64]) -> f64 {
     if old.len() != new.len() || old.is_empty() {
         return 0.0;
@@ -22,7 +20,7 @@ pub fn correlation(old: &[f64], new: &[f64]) -> f64 {
     if old > 0.0 && new > 0.0 { (both / (old * new).sqrt()).clamp(-1.0, 1.0) } else { 0.0 }
 }
 
-/// `new` less `old`, when their runs move together by `correlation`.
+/// The difference `new - old`, when their runs have this `correlation`.
 pub fn difference(old: Estimate, new: Estimate, correlation: f64) -> Estimate {
     let value = new.value - old.value;
     let far = |of_new: f64, of_old: f64| (of_new * of_new - 2.0 * correlation * of_new * of_old + of_old * of_old).max(0.0).sqrt();
@@ -31,7 +29,7 @@ pub fn difference(old: Estimate, new: Estimate, correlation: f64) -> Estimate {
     Estimate { value, low, high }
 }
 
-/// Whether a difference has a side for certain.
+/// Whether the interval of a difference excludes 0.
 pub fn is_significant(difference: Estimate) -> bool {
     difference.low.is_some_and(|low| low > 0.0) || difference.high.is_some_and(|high| high < 0.0)
 }
@@ -44,7 +42,7 @@ mod tests {
     use crate::statistics::{mean, wilson};
 
     proptest! {
-        /// Of means it is the interval of the mean of the differences: the paired t test.
+        /// The interval for means is that of the mean of the differences: the paired t test.
         #[test]
         fn of_means_it_is_that_of_the_mean_difference(pairs in prop::collection::vec((-10.0..10.0f64, -10.0..10.0f64), 3..50)) {
             let (old, new): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
@@ -58,7 +56,7 @@ mod tests {
             }
         }
 
-        /// Who is paired with nobody's like learns less.
+        /// Pairs that are mixed up give a wider interval.
         #[test]
         fn pairs_that_move_together_say_more_than_others(noise in prop::collection::vec((0.0..10.0f64, -0.1..0.1f64), 20..60)) {
             let old: Vec<f64> = noise.iter().map(|(all, _)| *all).collect();

@@ -1,9 +1,9 @@
-//! Shares: of runs, and of calls that share runs.
+//! Shares of runs, and of calls several of which share a run.
 
 use super::{Estimate, NORMAL_95};
 
-/// The share `hits / trials` of independent trials; `None` without trials. Neither end leaves 0 to 1, and no hit at all is no proof that
-/// there is none.
+/// The share `hits / trials` of independent trials; `None` without trials. Both ends lie within 0 to 1, and the absence of hits is no proof
+/// that there are none.
 ///
 /// E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
 pub fn wilson(hits: f64, trials: f64) -> Option<Estimate> {
@@ -12,11 +12,11 @@ pub fn wilson(hits: f64, trials: f64) -> Option<Estimate> {
     }
     let (share, z) = (hits / trials, NORMAL_95);
     let (center, half) = score(share, trials, z);
-    // Rounding must not put an end beside the value that it is.
+    // Rounding must not put an end on the wrong side of the value.
     Some(Estimate { value: share, low: Some((center - half).max(0.0).min(share)), high: Some((center + half).min(1.0).max(share)) })
 }
 
-/// The middle and half of the width of Wilson's interval.
+/// The centre and half the width of Wilson's interval.
 pub(super) fn score(share: f64, trials: f64, z: f64) -> (f64, f64) {
     let whole = 1.0 + z * z / trials;
     let center = (share + z * z / (2.0 * trials)) / whole;
@@ -24,10 +24,10 @@ pub(super) fn score(share: f64, trials: f64, z: f64) -> (f64, f64) {
     (center, half)
 }
 
-/// The share of the first of each pair in the second, where pairs are runs and the calls of a run hang together; `None` without calls.
+/// The share of the first of each pair in the second, where pairs are runs and the calls of a run are correlated; `None` without calls.
 ///
-/// The interval is Wilson's, with as many trials as independent calls would need to scatter as these do between runs. When the calls
-/// of all runs end alike, there is no scatter to go by, and each run counts as one trial.
+/// The interval is Wilson's, with as many trials as independent calls would need to scatter as these do between runs. When the calls of all
+/// runs end alike, there is no scatter to measure, and each run counts as one trial.
 pub fn share(runs: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Estimate> {
     let (hits, calls) = runs.clone().fold((0.0, 0.0), |(hits, calls), (hit, of)| (hits + hit, calls + of));
     wilson(hits, calls)?;
@@ -35,8 +35,8 @@ pub fn share(runs: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Estimate>
     wilson(hits / calls * trials, trials)
 }
 
-/// How many calls that hang together say as much as one that does not. Below 1 when the calls of a run avoid each other's fate, as they
-/// do when only so many of them can win.
+/// The design effect: the number of correlated calls that are worth one independent call. Below 1 when the outcomes of the calls of a run
+/// are negatively correlated, as when only so many of them can win.
 pub(super) fn design_effect(runs: impl Iterator<Item = (f64, f64)> + Clone, share: f64) -> f64 {
     let (count, calls) = runs.clone().fold((0.0, 0.0), |(count, calls), (_, of)| (count + 1.0, calls + of));
     let per_run = calls / count;
@@ -46,7 +46,7 @@ pub(super) fn design_effect(runs: impl Iterator<Item = (f64, f64)> + Clone, shar
     }
     let squares = runs.map(|(hit, of)| (hit - share * of).powi(2)).sum::<f64>();
     let between = squares * count / (count - 1.0) / (calls * calls);
-    // No scatter at all, such as one winner in each run of two, leaves nothing open; a floor keeps the numbers finite.
+    // No scatter at all, such as one winner in each run of two, leaves no uncertainty; a floor keeps the numbers finite.
     (between / independent).max(1e-9)
 }
 
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// How many of `trials` that end well with `probability` do so at least `hits` times: summed term by term.
+    /// The probability that at least `hits` of `trials` succeed, each with `probability`, summed term by term.
     fn at_least(hits: u64, trials: u64, probability: f64) -> f64 {
         let mut term = (1.0 - probability).powi(trials as i32);
         let mut sum = 0.0;
@@ -70,7 +70,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both ends solve what defines them: the share is 1.96 standard errors away from each, measured at that end.
+        /// Both ends satisfy their definition: the share is 1.96 standard errors away from each, measured at that end.
         #[test]
         fn the_ends_of_wilsons_interval_are_as_unlikely_as_they_should_be(trials in 1u64..5_000, part in 0.0..=1.0f64) {
             let hits = (part * trials as f64).round();
@@ -84,7 +84,7 @@ mod tests {
             prop_assert!(found.low.unwrap() <= found.value && found.value <= found.high.unwrap());
         }
 
-        /// Calls that each have a run of their own are independent trials.
+        /// Calls that are alone in their runs are independent trials.
         #[test]
         fn a_call_a_run_makes_a_share_of_runs(hits in prop::collection::vec(any::<bool>(), 30..300)) {
             let runs = hits.iter().map(|hit| (f64::from(u8::from(*hit)), 1.0));
@@ -93,7 +93,7 @@ mod tests {
             prop_assert!((found.half_width() / plain.half_width() - 1.0).abs() < 0.02, "{found:?} {plain:?}");
         }
 
-        /// What happens to all calls of a run or to none says no more than one call would.
+        /// An outcome shared by all calls of a run counts as that of one call.
         #[test]
         fn runs_that_end_as_a_whole_count_once(hits in prop::collection::vec(any::<bool>(), 30..100), calls in 1u32..64) {
             let of = f64::from(calls);

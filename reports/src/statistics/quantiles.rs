@@ -5,10 +5,10 @@ use super::{Estimate, NORMAL_95};
 
 /// The smallest of all numbers that the share `p` of them does not exceed; `None` without numbers.
 ///
-/// Each element of `runs` holds the numbers of one run, sorted. The interval lies between two order statistics: how many numbers lie below
-/// the true quantile is a count, whatever they are distributed like. That count has the interval of a share; calls of one run that hang
-/// together count for less, and never for more than independent ones. An end is open where even the smallest or the largest number
-/// does not bound it.
+/// Each element of `runs` holds the numbers of one run, sorted. The interval lies between two order statistics: the number of values below
+/// the true quantile is a count, whatever their distribution. That count has the interval of a share; calls of one run that are correlated
+/// count for less, and never for more than independent ones. An end is open where even the smallest or the largest number does not bound
+/// it.
 ///
 /// R. S. Woodruff, "Confidence intervals for medians and other position measures", 1952.
 pub fn quantile<T: AsRef<[u64]>>(runs: &[T], p: f64) -> Option<Estimate> {
@@ -27,7 +27,7 @@ fn of_sorted<T: AsRef<[u64]>>(all: &[u64], runs: &[T], p: f64) -> Option<Estimat
         (below as f64, run.len() as f64)
     });
     let share = below.clone().map(|(below, _)| below).sum::<f64>() / count;
-    // How many calls stand for one independent one.
+    // The number of calls that are worth one independent call.
     let alike = design_effect(below, share).max(1.0);
     let (center, half) = score(p, count / alike, NORMAL_95);
     let (low, high) = (((center - half) * count).floor(), ((center + half) * count + alike).ceil());
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// By counting, without sorting anything.
+        /// Compares with counting, without sorting anything.
         #[test]
         fn a_quantile_is_the_smallest_number_that_enough_do_not_exceed(
             runs in prop::collection::vec(prop::collection::vec(0u64..1_000, 0..8), 1..40), p in 0.01..1.0f64,
@@ -58,7 +58,7 @@ mod tests {
         }
     }
 
-    /// Numbers that look random and are the same in every run of this test.
+    /// A deterministic sequence of pseudo-random numbers.
     fn scattered(seed: u64) -> impl Iterator<Item = f64> {
         (seed * 1_000_003..).map(|n| {
             let mixed = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -67,7 +67,8 @@ mod tests {
         })
     }
 
-    /// How many of 400 reports hold the true quantile of exponentially distributed times. `alike` of the calls of a run take equally long.
+    /// The number of 400 reports that contain the true quantile of exponentially distributed times. With `alike`, all calls of a run take
+    /// equally long.
     fn covered(p: f64, runs: usize, calls: usize, alike: bool) -> usize {
         let truth = -(1.0 - p).ln() * 1e6;
         let inside = |seed: u64| {

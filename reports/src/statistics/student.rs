@@ -1,12 +1,12 @@
 //! The 97.5 % quantiles of the normal distribution and of Student's t: half widths of intervals of 95 %.
 
-/// Of the normal distribution.
+/// The quantile of the normal distribution.
 pub const NORMAL_95: f64 = 1.959_963_984_540_054;
 
-/// Of Student's t for the first degrees of freedom, where the expansion below is not good enough.
+/// The quantiles of Student's t for the first degrees of freedom, where the expansion below is not good enough.
 const FIRST: [f64; 8] = [12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004];
 
-/// Of Student's t with this many degrees of freedom; infinite with none.
+/// The quantile of Student's t with this many degrees of freedom; infinite with none.
 ///
 /// Fisher's and Cornish's expansion around the normal quantile to the fourth order; at most 0.0001 off.
 pub fn student_95(degrees: u64) -> f64 {

@@ -1,8 +1,8 @@
-//! One run as a picture: who sent what to whom, what it wrote, what went wrong meanwhile. [`page`] makes a file of it that needs
-//! nothing but a browser.
+//! One run as a picture: the messages between processes, the writes, and the faults and violations meanwhile. [`page`] makes a file of it
+//! that needs nothing but a browser.
 //!
-//! The names in JSON are short, because a run has thousands of events. Lanes, objects and events refer to each other by their
-//! position in the lists of the [`Timeline`].
+//! The names in JSON are short, because a run has thousands of events. Lanes, objects and events refer to each other by their positions in
+//! the lists of the [`Timeline`].
 
 mod page;
 
@@ -17,45 +17,45 @@ pub use page::page;
 /// A run as a picture.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The name of the scenario that the plan was drawn from.
+    /// The name of the scenario from which the plan was drawn.
     pub scenario: String,
-    /// The seed that the plan was drawn from.
+    /// The seed from which the plan was drawn.
     pub seed: u64,
     /// The digest of the run.
     pub digest: Digest,
     /// The command that runs it again.
     pub replay: String,
-    /// Where the plan comes from.
+    /// The origin of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// When the run ended.
+    /// The end of the run.
     #[serde(rename = "simulated_s")]
     pub simulated: Seconds,
-    /// When the faults healed, if that was before the end.
+    /// The time of the heal, if that was before the end.
     #[serde(rename = "healed_s", skip_serializing_if = "Option::is_none")]
     pub healed: Option<Seconds>,
-    /// How many events the run has; the picture may have fewer.
+    /// The number of events of the run; the picture may have fewer.
     pub total: u64,
     /// The number of the first event of the picture.
     pub first: u64,
-    /// What the reader should know, a sentence each.
+    /// Remarks for the reader, a sentence each.
     pub remarks: Vec<String>,
-    /// Whom the events that are marked as followed touched.
+    /// The address, pod or object that is followed: events marked as followed touched it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub followed: Option<String>,
     /// The processes and the store, from left to right.
     pub lanes: Vec<Lane>,
-    /// By time, numbered from [`Timeline::first`] on.
+    /// The events by time, numbered from [`Timeline::first`] on.
     pub events: Vec<Event>,
     /// The calls of clients, by their requests.
     pub calls: Vec<Call>,
     /// The faults, by their beginnings.
     pub faults: Vec<FaultSpan>,
-    /// When processes were down or stood still, by their beginnings.
+    /// The times in which processes were down or paused, by their beginnings.
     pub outages: Vec<Outage>,
     /// The objects that were written.
     pub objects: Vec<ObjectHistory>,
-    /// What was violated, by time.
+    /// The violations, by time.
     pub violations: Vec<Violated>,
 }
 
@@ -64,23 +64,23 @@ pub struct Timeline {
 pub struct Lane {
     /// The name of the process, or of the store.
     pub name: String,
-    /// Whether it is a server, the store or somebody else.
+    /// The role: a server, the store or an actor.
     pub role: Role,
 }
 
-/// What stands behind a lane.
+/// The role of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// An actor: a client of the API, or whoever keeps the VMs.
+    /// An actor: a client of the API, or the process that keeps the VMs.
     Actor,
     /// One of the API servers.
     Server,
-    /// What the API servers share.
+    /// The store that the API servers share.
     Store,
 }
 
-/// The kind of an event: how it is drawn, and by what it can be filtered.
+/// Kind of an event, which determines its drawing and its filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "they are those of the trace, by their names")]
@@ -100,52 +100,52 @@ pub enum Mark {
     Note,
 }
 
-/// How a call ended.
+/// Ending of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
-    /// With success: the server did what it was asked for.
+    /// Success: the server did what it was asked for.
     Ok,
-    /// With an error that the server sent, or because nobody took the connection.
+    /// An error that the server sent, or a connection that nobody accepted.
     Refused,
-    /// Nobody knows: there was no answer.
+    /// No answer: it is unknown how the call ended.
     Lost,
 }
 
 /// An event. Its number is that of its position, counted from [`Timeline::first`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When it happened, in microseconds since the beginning of the run.
+    /// The time of the event, in microseconds since the beginning of the run.
     #[serde(rename = "t")]
     pub micros: u64,
-    /// How it is drawn, and by what it can be filtered.
+    /// The kind of the event, which determines its drawing and its filter.
     #[serde(rename = "k")]
     pub mark: Mark,
-    /// Where; unset for faults.
+    /// The lane of the event; unset for faults.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<u32>,
     /// The other end of its arrow.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u32>,
-    /// A line about it.
+    /// A description in a line.
     #[serde(rename = "x")]
     pub text: String,
-    /// More than the line says.
+    /// Details that the line does not have.
     #[serde(rename = "d", default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// The revision that a write took.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// The object it is about, if it was written in this run.
+    /// The object of the event, if it was written in this run.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub object: Option<u32>,
-    /// How the call ended, for an answer.
+    /// The ending of the call, for an answer.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// What it came of, with numbers of events that the picture has.
+    /// The causes of the event, with numbers of events that the picture has.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Because>,
-    /// Whether it touched what was followed.
+    /// Whether it touched what is followed.
     #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
     pub followed: bool,
 }
@@ -159,10 +159,10 @@ pub struct Call {
     /// The event with which the client sent it.
     #[serde(rename = "q")]
     pub request: u64,
-    /// The events in which its writes were committed; empty = none was, or none is on the picture.
+    /// The events in which its writes were committed; empty = there was none, or none is in the picture.
     #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<u64>,
-    /// Its answer; unset = none came.
+    /// The event of its answer; unset = none came.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<u64>,
 }
@@ -172,15 +172,15 @@ pub struct Call {
 pub struct FaultSpan {
     /// Its position in the plan.
     pub index: u32,
-    /// The kind of fault, as `kind` of the plan has it.
+    /// The kind of fault, as in `kind` of the plan.
     pub name: String,
     /// Its parameters, in a line.
     pub about: String,
-    /// The lanes that it names; none = it is about all or none in particular.
+    /// The lanes that it names; none = it is about all, or none in particular.
     pub lanes: Vec<u32>,
     /// The number of the event with which it began.
     pub from: u64,
-    /// The number of the event with which it ended; unset = it lasts.
+    /// The number of the event with which it ended; unset = it lasts to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
@@ -190,11 +190,11 @@ pub struct FaultSpan {
 pub struct Outage {
     /// The lane of the process, a position in [`Timeline::lanes`].
     pub lane: u32,
-    /// Whether it kept its memory.
+    /// Whether the process kept its memory.
     pub paused: bool,
     /// The number of the event with which it began.
     pub from: u64,
-    /// The number of the event with which it ended; unset = it lasts.
+    /// The number of the event with which it ended; unset = it lasts to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
@@ -204,16 +204,17 @@ pub struct Outage {
 pub struct ObjectHistory {
     /// Kind of the object, as in `kind`: `Pod`.
     pub kind: String,
-    /// Its namespace, or nothing.
+    /// The namespace, or an empty string.
     pub namespace: String,
-    /// As in `metadata.name` of the object.
+    /// The name, as in `metadata.name` of the object.
     pub name: String,
     /// The states that it went through, by time.
     pub versions: Vec<ObjectVersion>,
 }
 
 impl ObjectHistory {
-    /// Adds a state, kept as what differs from the one before. `fields`: everything that is shown, in order; `None` = it is gone.
+    /// Adds a state, kept as the difference from the previous one. `fields`: all fields that are shown, in order; `None` = the object is
+    /// gone.
     pub fn push(&mut self, event: Option<u64>, revision: u64, known: &[(String, String)], fields: Option<&[(String, String)]>) {
         let gone = fields.is_none();
         let fields = fields.unwrap_or_default();
@@ -224,7 +225,7 @@ impl ObjectHistory {
     }
 }
 
-/// A state of an object, as what differs from the one before.
+/// A state of an object, as the difference from the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectVersion {
     /// The number of the event that made it; unset = it was there before the first event.
@@ -236,32 +237,32 @@ pub struct ObjectVersion {
     /// Whether the object is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
-    /// Fields that are new or have another value.
+    /// Fields that are new or have a new value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<(String, String)>,
-    /// Fields that are not there any more.
+    /// Fields that are no longer present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub del: Vec<String>,
 }
 
-/// What was violated, and the events between which it came about.
+/// A violation, and the events between which it arose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violated {
-    /// The claim, when it was broken, and what is known of that; in JSON beside `from` and `to`.
+    /// The violated claim, the time, and the details; in JSON beside `from` and `to`.
     #[serde(flatten)]
     pub violation: Violation,
-    /// The number of the event with which it began: what was read before the write that broke the claim, say.
+    /// The number of the event with which the violation began, such as the read before the write that broke the claim.
     pub from: u64,
     /// The number of the event that broke the claim.
     pub to: u64,
 }
 
-/// An event that another one came of.
+/// A cause of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Because {
-    /// The number of that event, from 0.
+    /// The number of the event that is the cause, from 0.
     pub event: u64,
-    /// How they are tied, in words that the number completes: `answers`, `last read revision 7 in`.
+    /// Relation of the two, in words that the number completes: `answers`, `last read revision 7 in`.
     pub how: String,
 }
 

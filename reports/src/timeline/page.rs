@@ -1,4 +1,4 @@
-//! A timeline as one HTML file. It loads nothing: style, program and data are in it, and its policy forbids any request.
+//! A timeline as one HTML file. It loads nothing: style, script and data are in it, and its policy forbids any request.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::{Role, Timeline};
 use crate::{Provenance, human, printable};
 
 const STYLE: &str = include_str!("page.css");
-/// A file for each thing that the page shows or does. They share one scope, in this order.
+/// The scripts of the page, one for each part of it. They share one scope, in this order.
 const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("page/data.js"),
@@ -26,9 +26,9 @@ const SCRIPT: &str = concat!(
     "})();\n",
 );
 
-/// The file's text.
+/// The HTML text of the page.
 ///
-/// The names and texts of a run may hold anything: what goes into markup is escaped, and the data hold no `<`.
+/// The names and texts of a run may contain anything: text is escaped as markup, and the data contain no `<`.
 pub fn page(timeline: &Timeline) -> String {
     let timeline = &*printable::paragraphs(timeline);
     let title = format!("{}, seed {}", timeline.scenario, timeline.seed);
@@ -49,7 +49,7 @@ pub fn page(timeline: &Timeline) -> String {
     page
 }
 
-/// The verdict, for readers whose browser runs no programs.
+/// The verdict, for readers whose browser runs no scripts.
 fn without_script(timeline: &Timeline, title: &str) -> String {
     let mut text =
         format!("<noscript>\n<h1>{}</h1>\n<p>The picture needs JavaScript. What it would show first:</p>\n<ul>\n", escape(title));
@@ -76,13 +76,13 @@ fn without_script(timeline: &Timeline, title: &str) -> String {
     text
 }
 
-/// The data as JSON that cannot end the element in which they stand.
+/// The data as JSON that cannot end the element that contains it.
 fn data(timeline: &Timeline) -> String {
     let json = serde_json::to_string(timeline).unwrap_or_else(|error| unreachable!("a timeline is strings and numbers: {error}"));
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// A text as markup that shows it.
+/// Escapes a text, so that it is shown literally in markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(text.matches("0.1.0").count(), 1, "{text}");
     }
 
-    /// Everything between `open` and `close`, which must both be there once.
+    /// The text between `open` and `close`, which must both occur once.
     fn between<'a>(page: &'a str, open: &str, close: &str) -> &'a str {
         let (_, rest) = page.split_once(open).unwrap_or_else(|| panic!("{open} is missing"));
         rest.split_once(close).unwrap_or_else(|| panic!("{close} is missing")).0
@@ -156,7 +156,7 @@ mod tests {
     fn the_page_loads_nothing() {
         let page = page(&hostile());
         let namespace = "http://www.w3.org/2000/svg";
-        // A pattern of the same picture is named by `url(#...)`.
+        // A pattern within the same picture is referenced by `url(#...)`.
         let rest = page.replace(namespace, "").replace("url(#", "");
         for outside in ["http://", "https://", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
             assert!(!rest.contains(outside), "{outside}");

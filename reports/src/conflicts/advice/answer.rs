@@ -1,11 +1,11 @@
-//! What the advice says, in sentences.
+//! The advice in sentences.
 
 use super::{Advice, Gain, Needs, Ranked};
 use crate::against::Unit;
 use crate::conflicts::answer::{number, share, time};
 use crate::human;
 
-/// A value with its unit.
+/// Formats a value with its unit.
 pub(super) fn value(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Share => format!("{:.1} %", 100.0 * value),
@@ -16,12 +16,12 @@ pub(super) fn value(unit: Unit, value: f64) -> String {
 }
 
 impl Ranked {
-    /// One of its figures.
+    /// The gain in the figure of this name.
     pub(super) fn gain(&self, figure: &str) -> Option<&Gain> {
         self.figures.iter().find(|gain| gain.figure == figure)
     }
 
-    /// Whether something is better than today for certain, and calls do not fail more often.
+    /// Whether it is certainly better than today's policy, and calls do not fail more often.
     fn is_better(&self, today: &Ranked) -> bool {
         let better = |figure: &str| self.gain(figure).is_some_and(|gain| gain.significant && gain.difference.value < 0.0);
         let fails_less = (better("calls that give up") || better("lost records per burst")) && self.failing < today.failing;
@@ -30,7 +30,7 @@ impl Ranked {
 }
 
 impl Advice {
-    /// The headline, then what it costs, and how certain it is.
+    /// The headline, then the cost, and the certainty.
     pub fn answers(&self) -> Vec<String> {
         let Some(today) = self.today() else { return Vec::new() };
         let better: Vec<&Ranked> = self.ranked.iter().filter(|ranked| ranked.is_better(today)).collect();
@@ -51,7 +51,7 @@ impl Advice {
         answers
     }
 
-    /// What keeps calls waiting longer than today's policy.
+    /// A sentence on what keeps calls waiting longer than today's policy does.
     fn longer(&self) -> Option<String> {
         let longer =
             |ranked: &&Ranked| ranked.gain("time to allocate, p99").is_some_and(|gain| gain.significant && gain.difference.value > 0.0);
@@ -83,7 +83,7 @@ fn lower(text: &str) -> String {
     text.strip_prefix("With ").map_or_else(|| text.to_owned(), |rest| format!("with {rest}"))
 }
 
-/// `With full jitter 0.0 % of the calls give up instead of 31.8 % …`.
+/// Writes `With full jitter 0.0 % of the calls give up instead of 31.8 % …`.
 fn headline(best: &Ranked) -> String {
     let mut parts = Vec::new();
     if let Some(gain) = best.gain("calls that give up") {

@@ -1,4 +1,4 @@
-//! `bursts.csv` of advice: one row a burst of something that was tried, with all that figures are made of, so that a report goes on where
+//! `bursts.csv` of advice: one row for each burst of each alternative, with all that figures are made of, so that a report can resume where
 //! it stopped.
 
 use crate::Seconds;
@@ -7,10 +7,10 @@ use crate::column::{Explained, Unit};
 use crate::pool::{PoolCounts, PoolRun, ServerQueue};
 use crate::schema::AdviceBurstsSchema;
 
-/// A column of a count, and where that count is kept.
+/// A column of a count, and the field that holds it.
 type Count = (&'static str, fn(&mut PoolCounts) -> &mut u64);
 
-/// What a column of a count holds, in the order of [`COUNTS`].
+/// The meanings of the columns of counts, in the order of [`COUNTS`].
 const MEANINGS: [&str; COUNTS.len()] = [
     "Calls for an address.",
     "Calls that were told an address.",
@@ -43,7 +43,7 @@ const COUNTS: [Count; 13] = [
     ("repeated_exhausted", |all| &mut all.repeated_exhausted),
 ];
 
-/// The columns, with what each holds.
+/// The columns of the table, with their meanings.
 pub(crate) fn columns() -> Vec<Explained> {
     let begin = [
         Explained::new("schema", Unit::Text, "The name of the format: `ipam-sim/advice-bursts/1`."),
@@ -77,10 +77,10 @@ pub fn row(policy: &str, seed: u64, run: &PoolRun) -> String {
     line(cells)
 }
 
-/// Reads a table back: what was tried, the seed, and the burst.
+/// Reads a table back: the policy, the seed, and the burst.
 ///
 /// # Errors
-/// It is something else, it is empty, or a value cannot be.
+/// It is something else, it is empty, or a value is invalid.
 pub fn read(text: &str) -> Result<Vec<(String, u64, PoolRun)>, TableError> {
     cells::read(text, "bursts", AdviceBurstsSchema::NAME, |row| {
         let mut counts = PoolCounts::default();

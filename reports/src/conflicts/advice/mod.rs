@@ -1,4 +1,4 @@
-//! `report conflicts --advise`: what other ways to try again would gain, on the same settings and the same seeds.
+//! `report conflicts --advise`: the gain of other retry policies, with the same settings and seeds.
 //!
 //! ```text
 //!  today's policy ─┬─(the same bursts)─► Tried … ─► Advice: best first, each with its differences
@@ -25,24 +25,24 @@ pub(crate) use show::columns;
 pub use show::{csv, figure_of, told, verdict};
 pub(super) use show::{figure, page};
 
-/// What an alternative takes to be used.
+/// The change that an alternative requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
-    /// Nothing: it is in use.
+    /// No change: it is in use.
     Nothing,
-    /// A number in the code that tries again.
+    /// A number in the code that retries.
     Number,
-    /// A few lines in the code that tries again.
+    /// A few lines in the code that retries.
     Code,
-    /// More objects, and somebody who spreads the writers over them.
+    /// More objects, and a component that spreads the writers over them.
     Objects,
-    /// A part that was not there.
+    /// A component that does not exist yet.
     Part,
 }
 
 impl Needs {
-    /// In a few words.
+    /// The change in a few words.
     pub fn told(self) -> &'static str {
         match self {
             Needs::Nothing => "in use",
@@ -54,86 +54,86 @@ impl Needs {
     }
 }
 
-/// Something that was tried, the first of which is today's policy.
+/// An alternative that was tried; the first one is today's policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// What has to be changed or built before it can be used.
+    /// The change that it requires before it can be used.
     pub needs: Needs,
-    /// What it costs or gives up, a clause; empty = nothing that the table does not show.
+    /// Its cost or drawback, as a clause; empty = nothing that the table does not show.
     pub costs: String,
-    /// What its bursts gave, under its name.
+    /// The result of its bursts, under its name.
     pub point: Point,
-    /// Its bursts, by their seeds.
+    /// The bursts, by their seeds.
     pub runs: Vec<PoolRun>,
 }
 
-/// What other ways to try again would gain.
+/// The gains of other retry policies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// How many bursts each had: the same ones for all.
+    /// The number of bursts of each alternative: the same ones for all.
     pub bursts: u64,
     /// The seed of the first burst; those of the others follow it.
     pub first_seed: u64,
-    /// What was tried, best first.
+    /// The alternatives that were tried, best first.
     pub ranked: Vec<Ranked>,
 }
 
-/// Something that was tried, and what it gains.
+/// An alternative that was tried, and its gains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranked {
-    /// Its place, from 1.
+    /// The rank of the alternative, from 1.
     pub rank: u64,
-    /// What it is called.
+    /// The name of the policy.
     pub policy: String,
     /// Whether it is today's policy.
     pub today: bool,
-    /// What has to be changed or built before it can be used.
+    /// The change that it requires before it can be used.
     pub needs: Needs,
-    /// What it costs or gives up.
+    /// Its cost or drawback.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub costs: String,
-    /// The share of calls that have no address that they can keep: they gave up, or lost their record.
+    /// The share of calls that end without an address that they can keep: they gave up, or lost their record.
     pub failing: f64,
-    /// Its figures beside today's.
+    /// Its figures, compared with today's.
     pub figures: Vec<Gain>,
 }
 
-/// A figure beside today's.
+/// A figure compared with today's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// What it is, as it is said.
+    /// The name of the figure, as sentences use it.
     pub figure: &'static str,
-    /// In what it is counted.
+    /// The unit of its values.
     pub unit: Unit,
-    /// What it is today.
+    /// The value with today's policy.
     pub today: Estimate,
-    /// What it is with the alternative.
+    /// The value with the alternative.
     pub with: Estimate,
     /// The difference, burst by burst, with its interval of 95 %.
     pub difference: Estimate,
-    /// Whether the difference has a side for certain.
+    /// Whether the interval of the difference excludes 0.
     pub significant: bool,
 }
 
-/// Why there is no advice.
+/// The reason why there is no advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{policy}` had other bursts than today's policy, so that nothing can be said of what differs")]
 pub struct Unpaired {
-    /// What was tried with them.
+    /// The policy that was tried with them.
     pub policy: String,
 }
 
 /// The figures that are compared.
 pub const FIGURES: [Metric; 5] = [Metric::Exhausted, Metric::ConflictsPerCall, Metric::Lost, Metric::AllocateP50, Metric::AllocateP99];
 
-/// A share of failing calls below this counts as none when what was tried is ranked.
+/// The share below which failing calls count as none in the ranking.
 const RARE: f64 = 0.01;
 
 impl Advice {
-    /// Ranks what was tried; the first is today's policy.
+    /// Ranks the alternatives; the first is today's policy.
     ///
     /// # Errors
-    /// The bursts are no pairs.
+    /// The bursts are not paired.
     pub fn of(tried: &[Tried]) -> Result<Self, Unpaired> {
         let Some(today) = tried.first() else { return Ok(Self { bursts: 0, first_seed: 0, ranked: Vec::new() }) };
         let bursts = |tried: &Tried| (tried.point.first_seed, tried.runs.len());
@@ -142,19 +142,19 @@ impl Advice {
         }
         let mut ranked: Vec<(&Tried, Ranked)> =
             tried.iter().enumerate().map(|(at, tried)| (tried, ranked(today, tried, at == 0))).collect();
-        // What is as good as today's policy is no reason to change it: it comes first among equals.
+        // An alternative that is only as good as today's policy is no reason to change it: today's comes first among equals.
         ranked.sort_by(|(one, left), (other, right)| key(one, left).partial_cmp(&key(other, right)).unwrap_or(std::cmp::Ordering::Equal));
         let ranked = (1..).zip(ranked).map(|(rank, (_, ranked))| Ranked { rank, ..ranked }).collect();
         Ok(Self { bursts: today.point.bursts, first_seed: today.point.first_seed, ranked })
     }
 
-    /// The policy in use, beside which all others are measured; unset = nothing was tried yet.
+    /// The policy in use, with which all others are compared; unset = nothing was tried yet.
     pub fn today(&self) -> Option<&Ranked> {
         self.ranked.iter().find(|ranked| ranked.today)
     }
 }
 
-/// The smaller, the better: calls that fail, unless that is rare; the time of the slowest; conflicts.
+/// The key of the ranking, where smaller is better: calls that fail, unless that is rare; the time of the slowest; conflicts.
 fn key(tried: &Tried, ranked: &Ranked) -> [f64; 3] {
     let failing = if ranked.failing < RARE { 0.0 } else { ranked.failing };
     let p99 = tried.point.get(Metric::AllocateP99).map_or(f64::INFINITY, |p99| p99.value);
@@ -194,7 +194,7 @@ fn gain(metric: Metric, today: &Tried, tried: &Tried) -> Option<Gain> {
     Some(Gain { figure, unit, today: old, with: new, difference, significant: is_significant(difference) })
 }
 
-/// By how much each burst is off the figure of all of them: what moves together between bursts of one seed.
+/// The deviation of each burst from the figure of all of them, which correlates between bursts of one seed.
 fn deviations(metric: Metric, value: f64, runs: &[PoolRun]) -> Vec<f64> {
     let within = |p: f64| {
         let below = move |run: &PoolRun| {
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     use crate::conflicts::Setting;
     use crate::conflicts::tests::{bursts, setting};
 
-    /// Something whose bursts are those of `instances` adaptors, changed by `change`.
+    /// An alternative whose bursts are those of `instances` adaptors, changed by `change`.
     pub(crate) fn tried(name: &str, needs: Needs, change: impl Fn(&mut PoolRun)) -> Tried {
         let mut runs = bursts(8, 400);
         runs.iter_mut().for_each(change);
@@ -279,7 +279,7 @@ pub(crate) mod tests {
         let all = [tried("today", Needs::Nothing, |_| ()), tried("more", Needs::Number, |run| run.counts.conflicts += 1)];
         let conflicts = &Advice::of(&all).unwrap().ranked;
         let gain = conflicts.iter().find(|ranked| !ranked.today).unwrap().figures[1].clone();
-        // One conflict a burst of eight calls more, in each: nothing of it is chance, though bursts differ.
+        // One conflict more in each burst of eight calls: none of the difference is chance, though bursts differ.
         assert!((gain.difference.value - 0.125).abs() < 1e-9 && gain.difference.half_width() < 1e-6, "{gain:?}");
         assert!(gain.today.half_width() > 1e-3);
     }

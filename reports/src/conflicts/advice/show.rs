@@ -1,4 +1,4 @@
-//! Advice as a table for a spreadsheet, a part of a page, and a figure.
+//! Advice as a table for a spreadsheet, as a part of a page, and as a figure.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
 use crate::page::{Page, escape};
 use crate::schema::AdviceSchema;
 
-/// A figure of something that was tried.
+/// A figure of an alternative.
 type Row<'a> = (&'a Ranked, &'a Gain);
 type Of<'a> = Column<Row<'a>>;
 
@@ -39,18 +39,18 @@ pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
     ]
 }
 
-/// A word as the JSON form has it.
+/// A word in its JSON form.
 fn in_json(word: impl Serialize) -> String {
     serde_json::to_value(word).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// `advice.csv`: a row for each figure of what was tried, best first.
+/// `advice.csv`: a row for each figure of each alternative, best first.
 pub fn csv(advice: &Advice) -> String {
     let figures = advice.ranked.iter().flat_map(|ranked| ranked.figures.iter().map(move |gain| (ranked, gain)));
     column::head(&columns()) + &figures.map(|figure| column::row(&columns(), &figure)).collect::<String>()
 }
 
-/// What a figure gains: `-31.8 (-32.6 to -31.0)`; `n.s.` in place of the first number where chance alone may explain it. Empty for today's
+/// The gain in a figure: `-31.8 (-32.6 to -31.0)`; `n.s.` in place of the first number where chance alone may explain it. Empty for today's
 /// policy and for what never happens.
 pub fn verdict(ranked: &Ranked, gain: &Gain) -> String {
     if ranked.today || gain.today.value == 0.0 && gain.with.value == 0.0 {
@@ -67,7 +67,7 @@ pub fn verdict(ranked: &Ranked, gain: &Gain) -> String {
     format!("{first} ({} to {})", end(gain.difference.low), end(gain.difference.high))
 }
 
-/// The value of a figure.
+/// Formats the value of a figure.
 pub fn told(gain: &Gain) -> String {
     value(gain.unit, gain.with.value)
 }
@@ -112,8 +112,8 @@ fn short(metric: Metric) -> &'static str {
     }
 }
 
-/// What is gained beside what it costs: who gives up, and how long the slowest take. As many of the best as can be told apart, and today's
-/// policy.
+/// Draws gain against cost: the share of calls that give up, and the time of the slowest. Shows today's policy and as many of the best as
+/// can be told apart.
 pub(in crate::conflicts) fn figure(report: &ConflictsReport) -> Option<Figure> {
     let advice = report.advice.as_ref()?;
     let drawn = |ranked: &&Ranked| ranked.today || (ranked.rank as usize) < INKS;

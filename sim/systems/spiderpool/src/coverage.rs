@@ -1,5 +1,5 @@
-//! The coverage points of Spiderpool: rows of the tables of reclaim, tiers, reasons to leave a pool out, what decides between pools, and
-//! how calls end.
+//! The coverage points of Spiderpool: rows of the tables of reclaim, tiers, reasons to reject a pool, rules that rank pools, and ends of
+//! calls.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
 
 const TIER: &str = "spiderpool/tier";
-/// Which annotation names pools, or a subnet, where a tier knows two.
+/// The annotation that names pools, or a subnet, where a tier knows two.
 const ANNOTATION: &str = "spiderpool/annotation";
 const ANNOTATIONS: &[&str] = &["subnets", "subnet", "subnet-while-off", "namespace", "namespace-outdated"];
 const FILTER: &str = "spiderpool/filter";
-/// The rule that a pool has and that is not asked, as it names nodes, or namespaces (A §3).
+/// A rule of a pool that is not evaluated because the pool names nodes, or namespaces (A §3).
 const OUTWEIGHED: &str = "spiderpool/outweighed";
 const OUTWEIGHED_RULES: &[&str] = &["node-affinity", "namespace-affinity"];
-/// What puts a pool before another one that could serve, too: the rule that only the first one has, or that they are equal and were named
-/// in this order (A §4).
+/// The reason why one pool that could serve ranks before another: the rule that only the first one has, or, for equal pools, the order in
+/// which they were named (A §4).
 const ORDER: &str = "spiderpool/order";
 const ORDERS: &[&str] = &[
     "pod-affinity",
@@ -42,7 +42,7 @@ const RELEASED: &str = "spiderpool/released";
 const REFUSED: &str = "spiderpool/refused";
 const POOL: &str = "spiderpool/pool";
 const RECLAIM: &str = "spiderpool/reclaim";
-/// What becomes of a request whose container runtime passes no UID (K §5.1).
+/// The end of a request whose container runtime passes no UID (K §5.1).
 const WITHOUT_UID: &str = "spiderpool/without-uid";
 const WITHOUT_UID_ENDS: &[&str] = &["answered", "alive", "still-valid", "shared", "released-nic", "released", "left-to-reclaim"];
 
@@ -66,7 +66,7 @@ names! {
 }
 
 names! {
-    /// How an ADD is refused, unless selection or a pool says more.
+    /// The reason for which an ADD is refused, unless selection or a pool gives a more specific one.
     refused, REFUSALS: IpamError {
         IpamError::MissingPod(_) => "missing-pod",
         IpamError::Elsewhere(_) => "pod-elsewhere",
@@ -119,7 +119,7 @@ names! {
 }
 
 names! {
-    /// Why a pool gives or takes nothing.
+    /// The reason for which a pool gives or takes nothing.
     refused_by_pool, POOL_ERRORS: PoolError {
         PoolError::NotFound => "not-found",
         PoolError::Unavailable(_) => "unavailable",
@@ -151,7 +151,7 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
     points
 }
 
-/// What a step of an agent reaches.
+/// Reaches the coverage points of a step of an agent.
 pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
     let reach = |group, name| cluster.reach(CoveragePoint { group, name });
     match step {
@@ -195,7 +195,8 @@ pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
     }
 }
 
-/// How a DEL ends that names no UID; `None` = none does so, as its pod's endpoint names its sandbox or nothing is done.
+/// The end of a DEL that names no UID; `None` = such a DEL cannot end like this, because its pod's endpoint names its sandbox or nothing is
+/// done.
 fn del_without_uid(outcome: DelOutcome) -> Option<&'static str> {
     Some(match outcome {
         DelOutcome::Alive => "alive",
@@ -208,7 +209,7 @@ fn del_without_uid(outcome: DelOutcome) -> Option<&'static str> {
     })
 }
 
-/// The annotation that a selection goes by, or does not because the feature is off; `None` = its tier has but one.
+/// The annotation that a selection uses, or ignores because the feature is off; `None` = its tier has only one.
 fn annotation_of(asked: &select::Request<'_>, selection: &Selection) -> Option<&'static str> {
     let has = |name| asked.pod.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(name));
     match selection.tier {
@@ -221,13 +222,13 @@ fn annotation_of(asked: &select::Request<'_>, selection: &Selection) -> Option<&
     }
 }
 
-/// Which of [`RULES`] a pool has.
+/// For each of [`RULES`], whether a pool has it.
 fn rules(pool: &SpiderIPPool) -> [bool; RULES.len()] {
     let rank = Rank::of(&pool.spec);
     RULES.map(|rule| rank.rules().any(|has| has == rule))
 }
 
-/// What the order of pools that can serve reaches, those of one rank together.
+/// Reaches the coverage points of the order of pools that can serve; pools of one rank are together.
 fn of_order(order: &[Vec<Arc<SpiderIPPool>>], reach: impl Fn(&'static str, &'static str)) {
     if order.iter().any(|equals| equals.len() > 1) {
         reach(ORDER, "as-named");
@@ -254,7 +255,7 @@ fn of_order(order: &[Vec<Arc<SpiderIPPool>>], reach: impl Fn(&'static str, &'sta
     }
 }
 
-/// Which of the examples in the documents a pair of pools is, by their rules: affinity for pods, for nodes, for namespaces, and networks.
+/// The example of the documents that a pair of pools matches, by their rules: affinity for pods, for nodes, for namespaces, and networks.
 fn example_of(better: [bool; RULES.len()], worse: [bool; RULES.len()]) -> Option<&'static str> {
     let kinds = |[pod, node, node_affinity, namespace, namespace_affinity, multus]: [bool; RULES.len()]| {
         [pod, node || node_affinity, namespace || namespace_affinity, multus]
@@ -267,7 +268,7 @@ fn example_of(better: [bool; RULES.len()], worse: [bool; RULES.len()]) -> Option
     }
 }
 
-/// What a step of a replica of the controller reaches: also where it leaves everything as it is.
+/// Reaches the coverage points of a step of a controller replica, also of a step that changes nothing.
 pub(crate) fn of_controller(cluster: &Cluster, step: &reclaim::Step<'_>) {
     let reach = |row: Row| cluster.reach(CoveragePoint { group: RECLAIM, name: row.code() });
     match step {

@@ -1,26 +1,26 @@
-//! Interval index from address ranges to owners; finds overlaps.
+//! An index from address ranges to owners that finds overlaps.
 //!
-//! Claims ask it about pools and shares of subnets, and admission of manifests about all that a new object could meet.
+//! Claims use it for pools and shares of subnets, and admission of manifests for everything that a new object could meet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_spiderpool::ranges::{IpRange, IpSet, IpVersion};
 
-/// Ranges that begin at one address, and whose each is.
+/// Ranges that begin at one address, each with its owner.
 type Owned = Vec<(Arc<str>, IpRange)>;
 
-/// How many binary digits the size of a range has, less one: a range of a class reaches less than twice as far as any other of it.
+/// The number of binary digits of a range's size, less one. A range reaches less than twice as far as any other of its class.
 type Class = u32;
 
-/// The ranges of owners, by their class and where they begin.
+/// The ranges of owners, by class and first address.
 ///
-/// Putting in, taking out and looking costs what the set asked about costs, times the logarithm of how many ranges there are and the number
-/// of their classes, and what is found. One large range among many small ones costs one look more.
+/// An operation costs the number of ranges of its set, times the logarithm of the number of all ranges and the number of their classes,
+/// plus the number of results. One large range among many small ones adds one lookup.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IpIntervalIndex {
     ranges: BTreeMap<(IpVersion, Class, u128), Owned>,
-    /// The classes of which there ever was a range.
+    /// The classes of all ranges that were ever added.
     classes: BTreeSet<(IpVersion, Class)>,
 }
 
@@ -34,13 +34,13 @@ fn class_of(first: u128, last: u128) -> Class {
     (last - first).checked_ilog2().map_or(0, |digits| digits + 1)
 }
 
-/// How far a range of a class reaches beyond its first address at the most.
+/// The maximum distance from the first to the last address of a range of a class.
 fn reach(class: Class) -> u128 {
     1u128.checked_shl(class).map_or(u128::MAX, |reach| reach - 1)
 }
 
 impl IpIntervalIndex {
-    /// An owner has these addresses, too.
+    /// Adds a set of addresses to an owner.
     pub(crate) fn put(&mut self, owner: &Arc<str>, set: &IpSet) {
         for range in set.ranges() {
             let (version, class, first) = key(&range);
@@ -49,7 +49,7 @@ impl IpIntervalIndex {
         }
     }
 
-    /// An owner has no more what it was given as this very set.
+    /// Removes a set of addresses from an owner; it must equal a set that was added.
     pub(crate) fn take(&mut self, owner: &str, set: &IpSet) {
         for range in set.ranges() {
             let key = key(&range);
@@ -61,7 +61,7 @@ impl IpIntervalIndex {
         }
     }
 
-    /// The ranges of everybody but `owner` that meet the set.
+    /// The ranges of all owners but `owner` that meet the set.
     pub(crate) fn others<'a>(&'a self, owner: &'a str, set: &'a IpSet) -> impl Iterator<Item = (&'a Arc<str>, IpRange)> {
         set.ranges().flat_map(move |asked| {
             let ((first, last), version) = (asked.numbers(), asked.version());

@@ -1,19 +1,19 @@
 //! Spiderpool: the allocator of its agents, its controller's garbage collector, subnets and admission.
 //!
-//! What is particular to it in a simulation, around the production code of `ipam-spiderpool`:
+//! Its parts of a simulation, around the production code of `ipam-spiderpool`:
 //!
-//! * [`workload`]: pools, applications, agents and controllers; what a scenario may say of them, and what they note while they run
-//! * [`claim`]: what must hold, judged from writes and notes alone; [`oracle`]: the rules of selection once more, written from the
-//!   reference
+//! * [`workload`]: pools, applications, agents and controllers; the options of a scenario, and the notes of a run
+//! * [`claim`]: the properties that must hold, judged from writes and notes alone; [`oracle`]: the rules of selection once more, written
+//!   from the reference
 //! * [`metrics`]: figures of a run for reports
 //! * [`mutations`]: named ways to make `ipam-spiderpool` misbehave
 //! * [`input`]: manifests, settings and CNI configurations of a user; [`explain`]: what Spiderpool would do with them
 //!
-//! [`Spiderpool`] brings all of it to the harness, which draws the plans, runs them and judges.
+//! [`Spiderpool`] is the system that the harness uses to draw plans, run them and judge.
 //!
 //! # Examples
 //!
-//! One run with a StatefulSet, and who has which address of the pool when it is over:
+//! One run with a StatefulSet, and the pods that hold addresses of the pool at its end:
 //!
 //! ```
 //! use std::path::Path;
@@ -86,19 +86,19 @@ use crate::workload::{
     MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, UncordonNode, Unreserve,
 };
 
-/// Spiderpool in a cluster.
+/// The system under test: Spiderpool in a cluster.
 pub struct Spiderpool;
 
 kinds! {
-    /// What the operator and the users of a cluster with Spiderpool do.
+    /// An operation of the operator or a user of a cluster with Spiderpool.
     pub enum Operation {
-        /// Creates an application; if there is one of that name, once that is gone.
+        /// Creates an application; waits for one of the same name to be gone.
         "apply-app" => ApplyApp(ApplyApp),
-        /// Changes how many pods an application has.
+        /// Changes the number of pods of an application.
         "scale-app" => ScaleApp(ScaleApp),
-        /// Has all pods of an application replaced.
+        /// Replaces all pods of an application.
         "roll-out-app" => RollOutApp(RollOutApp),
-        /// Edits a StatefulSet: its first ordinal, and how its pods are replaced.
+        /// Edits a StatefulSet: its first ordinal, and the way its pods are replaced.
         "edit-stateful-set" => EditStatefulSet(EditStatefulSet),
         /// Deletes an application.
         "delete-app" => DeleteApp(DeleteApp),
@@ -106,25 +106,25 @@ kinds! {
         "delete-pod-of" => DeletePodOf(DeletePodOf),
         /// Moves a VM to another node while it runs.
         "migrate-vm" => MigrateVm(MigrateVm),
-        /// Creates an IPPool; if there is one of that name, once that is gone.
+        /// Creates an IPPool; waits for one of the same name to be gone.
         "create-pool" => CreatePool(CreatePool),
         /// Deletes an IPPool.
         "delete-pool" => DeletePool(DeletePool),
         /// Edits an IPPool.
         "edit-pool" => EditPool(EditPool),
-        /// Creates a SpiderSubnet; if there is one of that name, once that is gone.
+        /// Creates a SpiderSubnet; waits for one of the same name to be gone.
         "create-subnet" => CreateSubnet(CreateSubnet),
         /// Deletes a SpiderSubnet, and its pools with it.
         "delete-subnet" => DeleteSubnet(DeleteSubnet),
         /// Edits a SpiderSubnet.
         "edit-subnet" => EditSubnet(EditSubnet),
-        /// Writes into an IPPool by hand who holds an address, or that nobody does.
+        /// Changes by hand the holder of an address in an IPPool, or removes its record.
         "edit-record" => EditRecord(EditRecord),
         /// Makes the records of a pool unreadable, or readable again.
         "garble-records" => GarbleRecords(GarbleRecords),
         /// Reserves addresses.
         "reserve" => Reserve(Reserve),
-        /// Gives reserved addresses free.
+        /// Removes the reservation of addresses.
         "unreserve" => Unreserve(Unreserve),
         /// Applies a manifest of a pool, a subnet or a reservation, which may be wrong.
         "apply-manifest" => ApplyManifest(ApplyManifest),
@@ -134,7 +134,7 @@ kinds! {
         "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
         /// Changes the labels of a node.
         "label-node" => LabelNode(LabelNode),
-        /// Drains a node: cordons it, and evicts its pods but for those of DaemonSets.
+        /// Drains a node: cordons it, and evicts its pods except those of DaemonSets.
         "drain-node" => DrainNode(DrainNode),
         /// Lets a node take new pods again.
         "uncordon-node" => UncordonNode(UncordonNode),
@@ -142,18 +142,18 @@ kinds! {
         "label-namespace" => LabelNamespace(LabelNamespace),
         /// Changes settings of Spiderpool, and restarts its agents.
         "set-settings" => SetSettings(SetSettings),
-        /// Deletes a namespace with all that is in it.
+        /// Deletes a namespace with everything in it.
         "delete-namespace" => DeleteNamespace(DeleteNamespace),
     }
 }
 
 workloads! {
-    /// Pods of a cluster have addresses by Spiderpool.
+    /// A cluster whose pods get their addresses from Spiderpool.
     "spiderpool" => Spiderpool(SpiderDraft, SpiderPlan),
 }
 
 impl Plans {
-    /// What is planned for the cluster, which the only workload of this system is about.
+    /// The plan of the cluster, which is the only workload of this system.
     pub fn cluster(&self) -> &SpiderPlan {
         let Plans::Spiderpool(plan) = self;
         plan
@@ -161,13 +161,13 @@ impl Plans {
 }
 
 impl Drafts {
-    /// What a scenario says of the cluster, before anything is drawn.
+    /// The cluster part of a scenario, before anything is drawn.
     pub fn cluster(&self) -> &SpiderDraft {
         let Drafts::Spiderpool(draft) = self;
         draft
     }
 
-    /// The same to be changed.
+    /// The mutable cluster part of a scenario.
     pub fn cluster_mut(&mut self) -> &mut SpiderDraft {
         let Drafts::Spiderpool(draft) = self;
         draft

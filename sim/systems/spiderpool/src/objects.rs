@@ -1,4 +1,4 @@
-//! What stands in Spiderpool's objects, and what a commit changed in it.
+//! The fields of Spiderpool's objects for traces, and the changes of commits.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use ipam_spiderpool::{Edit, PoolIPAllocation, PoolIPAllocations, RecordKey, Spid
 use kube_sim::object::Obj;
 use kube_sim::trace::entity::{Entity, Touch};
 
-/// How many records of a pool are shown.
+/// The maximum number of records of a pool that are shown.
 const RECORDS_MAX: usize = 64;
 
 fn records(object: Option<&Obj>) -> Option<&PoolIPAllocations> {
@@ -24,7 +24,7 @@ fn addresses(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     texts.filter_map(|text| text.split('/').next()?.parse().ok()).collect()
 }
 
-/// What a commit of a pool or an endpoint changed; `None` = it is neither.
+/// The changes that a commit made to a pool or an endpoint; `None` = the object is neither.
 pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
     let any = after.or(before)?.as_any();
     if any.is::<SpiderIPPool>() {
@@ -61,7 +61,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
     Some(vec![Touch { entities: [pod].into_iter().chain(all.into_iter().map(Entity::ip)).collect(), says }])
 }
 
-/// The state of a pool or an endpoint as names and short values; whether it is one.
+/// Adds the state of a pool or an endpoint as names and short values; returns whether the object is one.
 pub(super) fn fields(object: &Obj, fields: &mut Vec<(String, String)>) -> bool {
     let mut add = |name: &str, value: String| fields.push((name.to_owned(), value));
     if let Some(pool) = object.as_any().downcast_ref::<SpiderIPPool>() {

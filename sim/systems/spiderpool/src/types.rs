@@ -7,18 +7,18 @@ use kube_machinery::json_text::escaped_len;
 use kube_sim::actor::controller_manager::NamespaceContent;
 use kube_sim::kinds::{Stored, TypeDef, status_subresource};
 
-/// The bytes of a list of texts as JSON, each with its quotes and a comma.
+/// The size in bytes of a list of strings as JSON, each with its quotes and a comma.
 fn texts(list: Option<&Vec<String>>) -> usize {
     list.into_iter().flatten().map(|text| escaped_len(text.as_bytes()) + 3).sum()
 }
 
-/// The hash of an object's ranges of addresses.
+/// The hash of an object's address ranges.
 fn hash_of(ips: Option<&Vec<String>>, exclude_ips: Option<&Vec<String>>) -> WordHash {
     let of = |hash: WordHash, list: Option<&Vec<String>>| hash.texts(list.into_iter().flatten().map(String::as_str));
     of(of(WordHash::new(), ips), exclude_ips)
 }
 
-/// A counter of a status as a word; missing is not 0.
+/// A counter of a status as a word; a missing counter differs from 0.
 fn count(counter: Option<i64>) -> u64 {
     counter.map_or(u64::MAX, |counter| counter as u64)
 }
@@ -33,7 +33,7 @@ pub(super) fn all() -> Vec<TypeDef> {
     ]
 }
 
-/// What the custom resources outside of namespaces have in common.
+/// Items that the cluster-scoped custom resources share.
 macro_rules! cluster_scoped {
     () => {
         const NAMESPACED: bool = false;
@@ -90,7 +90,7 @@ impl Stored<Spiderpool> for SpiderReservedIP {
     }
 }
 
-/// Without a status subresource the status is an ordinary field, and a change of it counts as a new generation.
+/// Without a status subresource the status is an ordinary field, and a change of it increases the generation.
 impl Stored<Spiderpool> for SpiderEndpoint {
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;

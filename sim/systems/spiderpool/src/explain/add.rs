@@ -1,8 +1,8 @@
-//! What pools would give, and what may come out: one NIC and family after the other, each on what the ones before it left (A §5.2 A10 and
-//! A14, §5.4). What does come out is the [agent's](super::agent) answer.
+//! The addresses that pools would give: one NIC and family after the other, each on what the ones before it left (A §5.2 A10 and A14,
+//! §5.4). The actual result is the [agent's](super::agent) answer.
 //!
-//! In the hardened form records name their NIC, so that NICs which share a pool get addresses of their own. Upstream a record
-//! with the UID of the pod is the answer for any NIC.
+//! In the hardened form records name their NIC, so that NICs which share a pool get addresses of their own. Upstream a record with the UID
+//! of the pod is the answer for any NIC.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use ipam_spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
 use super::detail::counts;
 use super::{Question, name_of};
 
-/// What selection says of a NIC and family, with what each pool would give on the untouched cluster.
+/// The result of selection for a NIC and family, with the address that each pool would give in the untouched cluster.
 pub(super) fn family_answer(
     question: &Question,
     nic: &str,
@@ -59,7 +59,7 @@ pub(super) fn family_answer(
     }
 }
 
-/// A family of which selection says nothing.
+/// The answer for a family of which selection says nothing.
 pub(super) fn no_answer(ip_version: u8) -> FamilyAnswer {
     FamilyAnswer {
         ip_version,
@@ -77,7 +77,7 @@ pub(super) fn no_answer(ip_version: u8) -> FamilyAnswer {
     }
 }
 
-/// Writes down an address with its gateway and the routes of its pool.
+/// Fills in an address with its gateway and the routes of its pool.
 pub(super) fn tell(answer: &mut FamilyAnswer, pool: &SpiderIPPool, address: String, recorded: bool, clean_gateway: bool) {
     answer.address = Some(address);
     answer.pool = Some(name_of(pool).to_owned());
@@ -90,14 +90,14 @@ pub(super) fn tell(answer: &mut FamilyAnswer, pool: &SpiderIPPool, address: Stri
     answer.routes = default.chain(pool.spec.routes.iter().flatten().map(of_pool)).collect();
 }
 
-/// Pools that serve nobody, each with one that it overlaps.
+/// Pools that serve no pod, each with one that it overlaps.
 pub(super) type Withheld = BTreeMap<String, String>;
 
-/// The pools that agents give no address from (D §1.2).
+/// The pools from which agents give no address (D §1.2).
 pub(super) fn withheld(question: &Question) -> Withheld {
     let as_created = |pool: &Arc<SpiderIPPool>| {
         let mut pool = SpiderIPPool::clone(pool);
-        // What is written by hand has not been changed since.
+        // An object written by hand has not been changed since.
         pool.metadata.generation.get_or_insert(1);
         Arc::new(pool)
     };
@@ -105,7 +105,7 @@ pub(super) fn withheld(question: &Question) -> Withheld {
     ipam::withheld(&pools, question.agent.late_commit, &question.policy)
 }
 
-/// Draws for every NIC and family in turn and fills in what comes out if each goes well.
+/// Draws for every NIC and family in turn and fills in the addresses that result if every draw succeeds.
 pub(super) fn give(question: &Question, selection: &Selection, withheld: &Withheld, nics: &mut [NicAnswer], remarks: &mut Vec<String>) {
     let mut add = Add { question, withheld, changed: BTreeMap::new(), subnets: Vec::new() };
     for (at, (selected, answer)) in selection.nics.iter().zip(nics.iter_mut()).enumerate() {
@@ -122,11 +122,11 @@ pub(super) fn give(question: &Question, selection: &Selection, withheld: &Withhe
     }
 }
 
-/// An ADD under way.
+/// An ADD in progress.
 struct Add<'a> {
     question: &'a Question,
     withheld: &'a Withheld,
-    /// The pools that this ADD has drawn from, as they are then.
+    /// The pools from which this ADD has drawn, in their state after that.
     changed: BTreeMap<String, Arc<SpiderIPPool>>,
     /// The subnet of each address that was given, with the places of its NIC and family.
     subnets: Vec<(Cidr, (usize, usize))>,
@@ -139,7 +139,7 @@ impl Add<'_> {
         let reserved: Result<IpSet, RangeError> = reserved(objects, family.family, policy);
         let asker = self.question.request().asker(nic);
         let of = |pool: &Arc<SpiderIPPool>| Arc::clone(self.changed.get(name_of(pool)).unwrap_or(pool));
-        // Where upstream tries equal pools in any order, the order of the user is one of them; the others are listed.
+        // Upstream tries equal pools in any order: the user's order is one of them, and the others are listed.
         let in_turn = tries(&family.order, policy, |below| below - 1);
         let is_open = |pool: &&Arc<SpiderIPPool>| !self.withheld.contains_key(name_of(pool));
         let (pool, supply) = in_turn.iter().filter(is_open).find_map(|pool| {

@@ -1,4 +1,4 @@
-//! What the command line of `explain` says of Spiderpool.
+//! The command-line arguments of `explain` for Spiderpool.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use clap::Args;
 use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::input::form::FormArgs;
 
-/// What a question says of the cluster, of the pod or the scan, and of Spiderpool.
+/// The arguments that describe the cluster, the pod or the scan, and Spiderpool.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES, group = clap::ArgGroup::new("which").required(true).args(["pod", "pod_file", "reclaim"]))]
 pub(super) struct ExplainArgs {
@@ -74,7 +74,7 @@ impl FromStr for PodKey {
     }
 }
 
-/// The name of a network interface, as far as Linux and CNI ask for one.
+/// Parses the name of a network interface, by the rules of Linux and CNI.
 fn nic(text: &str) -> Result<String, String> {
     let fine = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
     if fine { Ok(text.to_owned()) } else { Err("expected the name of an interface, e.g. eth0".to_owned()) }

@@ -1,6 +1,6 @@
-//! The auto pools that a pod asks for and that are not there yet: what the controller or an agent would make (A §8).
+//! The auto pools that a pod asks for and that do not exist yet, as the controller or an agent would create them (A §8).
 //!
-//! What is asked for and what becomes of it is decided by core ([`AppKind::demands`], [`plan`]), on the cluster as it is.
+//! Core decides on the demands and their plan ([`AppKind::demands`], [`plan`]), for the cluster as given.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use ipam_spiderpool::{SpiderIPPool, names};
 use super::Question;
 use super::warnings::admission;
 
-/// How often a plan is carried on: a pool is made by the first, or after something was given back.
+/// The maximum number of rounds of a plan: a pool is created in the first, or after addresses were given back.
 const ROUNDS: u32 = 4;
 
-/// The pools, family by family.
+/// The missing auto pools, family by family.
 pub(super) fn auto_pools(question: &Question, selection: &Selection) -> Vec<AutoPoolAnswer> {
     if selection.tier != Tier::Subnet || !question.settings.enable_auto_pool_for_application {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn auto_pools(question: &Question, selection: &Selection) -> Vec<Auto
         .collect()
 }
 
-/// What becomes of pools that are there in the end.
+/// A remark about pools that would be created but that no pod would match.
 pub(super) fn remark(question: &Question, auto_pools: &[AutoPoolAnswer]) -> Option<String> {
     let controller = TopController::of(&question.objects, &question.pod).ok().filter(|_| !auto_pools.is_empty())?;
     let TopController { api_version, kind, name, .. } = &controller;
@@ -42,7 +42,7 @@ pub(super) fn remark(question: &Question, auto_pools: &[AutoPoolAnswer]) -> Opti
     })
 }
 
-/// Plans the pool of one family.
+/// A planner for the pool of one family.
 struct Planner<'a> {
     question: &'a Question,
     controller: &'a TopController,
@@ -51,7 +51,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The pool; nothing if it is there.
+    /// The pool that would be created or taken over; `None` = the workload has its pool already.
     fn answer(&self, request: &SubnetRequest) -> Option<AutoPoolAnswer> {
         let Question { objects, nic, policy, .. } = self.question;
         let wished = Demand::of_pod(request, nic, self.family)?;
@@ -59,7 +59,7 @@ impl Planner<'_> {
             pool.metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|label| label == value)
         };
         let is_own = |pool: &SpiderIPPool| label(pool, names::LABEL_OWNER_APPLICATION_UID, &self.application.uid);
-        // A pool that goes with another incarnation of the workload is not for this one, and its own comes first.
+        // A pool that belongs to another incarnation of the workload is not for this one, and the workload's own pool comes first.
         let usable = |pool: &Arc<SpiderIPPool>| is_own(pool) || !label(pool, names::LABEL_IPPOOL_RECLAIM, "true");
         let pools = pools_of(objects, self.controller, &wished.subnet, nic, self.family).into_iter().filter(usable);
         let before = pools.min_by_key(|pool| !policy.namesake_pool_first && !is_own(pool));
@@ -88,7 +88,7 @@ impl Planner<'_> {
         Some(answer)
     }
 
-    /// What the workload asks for, which may be something else than the pod does.
+    /// The demand of the workload, which may differ from the pod's.
     fn demand(&self, wished: Demand) -> Result<Demand, String> {
         let settings = &self.question.settings;
         let demands = match &self.controller.workload {
@@ -111,10 +111,10 @@ impl Planner<'_> {
         })
     }
 
-    /// Fills in what the plan says.
+    /// Fills in the result of the plan.
     ///
     /// # Errors
-    /// Why there will be no pool, or not all of it.
+    /// Says why there will be no pool, or not all of it.
     fn plan(&self, wished: Demand, before: Option<&SpiderIPPool>, answer: &mut AutoPoolAnswer) -> Result<(), String> {
         let Question { objects, policy, .. } = self.question;
         let demand = self.demand(wished)?;
@@ -132,7 +132,7 @@ impl Planner<'_> {
         let Some((pool, subnet)) = made else { return Ok(()) };
         answer.labels = pool.metadata.labels.clone().unwrap_or_default();
         let ranges = |pool: &SpiderIPPool| pool.spec.ips.clone().unwrap_or_default();
-        // Where drawing makes no difference, nothing is left to chance.
+        // The ranges are random only if another draw gives others.
         let drawn = self.made(&demand, Known { draw: Some(1), ..known }).ok().flatten();
         answer.random = !policy.subnet_shrinks_lowest && drawn.is_some_and(|(drawn, _)| ranges(&drawn) != ranges(&pool));
         if answer.random {
@@ -147,7 +147,7 @@ impl Planner<'_> {
         broken.first().map_or(Ok(()), |broken| Err(format!("admission would refuse it: {}: {}", broken.field, broken.message)))
     }
 
-    /// The pool that is written, and the subnet as it is then; nothing if nothing is to be written.
+    /// The pool that is written, with the subnet at that time; `None` = nothing is to be written.
     fn made(&self, demand: &Demand, known: Known<'_>) -> Result<Option<(Box<SpiderIPPool>, SpiderSubnet)>, Refusal> {
         let want = Want { application: self.application, demand };
         let mut subnet = known.subnet.clone();

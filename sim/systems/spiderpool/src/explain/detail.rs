@@ -1,4 +1,4 @@
-//! Which list, selector or number made a pool fail a rule. The rule itself was judged by core; here it is only put into words.
+//! The list, selector or number that made a pool fail a rule. Core has judged the rule; this module only puts the result into words.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ use kube_machinery::label_selector::selects;
 
 use super::Question;
 
-/// Labels of an object.
+/// The labels of an object.
 type Labels = BTreeMap<String, String>;
 
-/// Why `pool` fails the rule that `reason` names.
+/// A sentence that says why `pool` fails the rule that `reason` names.
 pub(super) fn of(question: &Question, selection: &Selection, nic: &str, family: IpVersion, pool: &str, reason: Reason) -> String {
     match question.objects.pool(pool) {
         Some(pool) => of_known(question, selection, nic, family, &pool, reason),
@@ -74,7 +74,7 @@ fn not_listed(field: &str, list: &Option<Vec<String>>, what: &str, value: &str) 
     format!("{field} is [{}], {what} is {value}", list.as_deref().unwrap_or_default().join(", "))
 }
 
-/// The first requirement of a selector that an object does not meet. Labels are absent if the object is not known.
+/// The first requirement of a selector that an object does not meet. `labels` is `None` if the object is not known.
 fn not_selected(field: &str, selector: Option<&LabelSelector>, what: &str, labels: Option<&Labels>) -> String {
     let Some(selector) = selector else { return String::new() };
     if let Err(error) = selects(selector, labels) {
@@ -107,7 +107,7 @@ fn has(labels: &Labels, key: &str) -> String {
     labels.get(key).map_or_else(|| format!("no label {key}"), |value| format!("{key}={value}"))
 }
 
-/// For whom an auto pool was made, and to whom the pod belongs.
+/// A sentence that names the workload of an auto pool and the workload of the pod.
 fn of_other_workload(question: &Question, pool: &SpiderIPPool) -> String {
     let labels = pool.spec.pod_affinity.as_ref().and_then(|affinity| affinity.match_labels.as_ref());
     let label = |key| labels.and_then(|labels| labels.get(key)).map_or("", String::as_str);
@@ -137,7 +137,7 @@ fn no_network(question: &Question, selection: &Selection, nic: &str) -> String {
     }
 }
 
-/// How many addresses a pool has, and where they went.
+/// The number of addresses of a pool, and what uses them up.
 pub(super) fn counts(question: &Question, family: IpVersion, pool: &SpiderIPPool) -> String {
     let (policy, version) = (&question.policy, family.number());
     let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()).map_or(0, |records| records.len() as u64);

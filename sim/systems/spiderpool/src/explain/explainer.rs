@@ -1,4 +1,4 @@
-//! The verb `explain`: from files and flags to a question and its answer.
+//! The verb `explain`, from files and flags to a question and its answer.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl Explainer for Spiderpool {
 /// Explains what the ADD of a pod would give it, and why.
 fn add(args: &ExplainArgs) -> Result<ExplainReport, Error> {
     let policy = args.form.policy()?;
-    // Everything that is wrong in any file is said in one go.
+    // The problems of all files are reported together.
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
     let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
@@ -80,7 +80,7 @@ fn add(args: &ExplainArgs) -> Result<ExplainReport, Error> {
     Ok(report)
 }
 
-/// The settings in the file that is named, else those of the cluster's own ConfigMap, and where they stand.
+/// The settings in the named file, else those of the cluster's own ConfigMap, with the place where they stand.
 fn settings(args: &ExplainArgs, cluster: Option<&ClusterInput>, problems: &mut Problems) -> (ClusterSettings, Option<String>) {
     if let Some(path) = &args.form.settings {
         return (args.form.settings(problems), Some(path.display().to_string()));
@@ -112,18 +112,18 @@ fn reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, Error> {
     Ok(report)
 }
 
-/// The clock of whoever asks. Nothing is simulated here.
+/// The current time of the real clock. Nothing is simulated here.
 #[expect(clippy::disallowed_methods, reason = "an operator asks about now")]
 fn clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// A pod as a hint names it: on one line, whatever its name is.
+/// The name of a pod in a hint: on one line, whatever the name is.
 fn named(pod: &Pod) -> String {
     printable::text(&format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).into_owned()
 }
 
-/// How many pods are named when one is asked for that is not there.
+/// The maximum number of pods that are listed when the requested pod does not exist.
 const NAMED_MAX: usize = 50;
 
 fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), Error> {
@@ -143,7 +143,7 @@ fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(
     })
 }
 
-/// Where the annotations stand that a decision reads.
+/// The places of the annotations that a decision reads.
 fn places(pod: &Pod, manifest: &Manifest, namespace: Option<&Manifest>) -> BTreeMap<String, String> {
     let place =
         |manifest: &Manifest, key: &str| format!("{}:{}", manifest.file(), manifest.locate(&format!("metadata.annotations[{key}]")));

@@ -1,6 +1,6 @@
-//! The endpoint that has the name of the pod already: what it holds, and why the ADD uses it again or not (A §5.3, §6.2, §6.3).
+//! The endpoint that already has the name of the pod: its content, and why the ADD uses it again or not (A §5.3, §6.2, §6.3).
 //!
-//! The agent decided; what is said here of an address that it did not use is what speaks against it in the reference.
+//! The agent decided; for an address that it did not use, the remark states what the reference holds against it.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use ipam_spiderpool::{Keeper, SpiderEndpoint};
 use super::Question;
 use super::agent::{Ended, addresses, endpoint_key, entries};
 
-/// What there is to say; `fails` = the ADD does.
+/// A remark about the endpoint, if there is one to make; `fails` = the ADD fails.
 pub(super) fn remark(question: &Question, selection: &Selection, ended: &Ended, fails: bool) -> Option<String> {
     let endpoint = ended.before.as_deref()?;
     let all = entries(Some(endpoint)).iter().enumerate();
@@ -50,13 +50,13 @@ fn uid_of(endpoint: &SpiderEndpoint) -> &str {
     endpoint.status.as_ref().map_or("", |status| &status.current.uid)
 }
 
-/// Whether an address is left to the ADD of another NIC, which is not asked about.
+/// Whether an address is left to the ADD of another NIC, which is not part of the question.
 fn is_of_other_nic(question: &Question, endpoint: &SpiderEndpoint, nic: &str) -> bool {
     let own = question.pod.metadata.uid.as_deref() == Some(uid_of(endpoint));
     own && !nic.is_empty() && nic != question.nic
 }
 
-/// Why nothing of an endpoint can be used (A §6.2, D §1.2).
+/// The reason why nothing of an endpoint can be used (A §6.2, D §1.2).
 fn as_a_whole(question: &Question, endpoint: &SpiderEndpoint, own: bool) -> Option<String> {
     let Question { policy, agent, .. } = question;
     if own {
@@ -85,7 +85,7 @@ fn as_a_whole(question: &Question, endpoint: &SpiderEndpoint, own: bool) -> Opti
     (!has_finalizer).then(|| "it has lost its finalizer, with which its records went".to_owned())
 }
 
-/// What speaks against an address.
+/// The reason why an address is not used again.
 fn why_not(
     question: &Question,
     selection: &Selection,

@@ -1,4 +1,4 @@
-//! What became of each tier, and why (A §2.1).
+//! The tiers of selection, each with its state and the reason for it (A §2.1).
 
 use ipam_reports::explain::{TierLine, TierState};
 use ipam_spiderpool::names;
@@ -7,17 +7,17 @@ use ipam_spiderpool::select::{Cluster, Objects, Request, SelectError, Selection,
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-/// What a tier says, whether or not anybody asks it.
+/// The content of a tier, whether or not selection reached it.
 enum Says {
-    /// The tier is absent; the text tells what is not there.
+    /// The tier is absent; the text names what is missing.
     Nothing(String),
-    /// Something that does not count.
+    /// The tier is there but does not count.
     Ignored(String),
-    /// The tier is there, be it readable or not; the text tells what stands in it.
+    /// The tier is there, readable or not; the text is its content.
     Something(String),
 }
 
-/// The tiers from the first to the last; none if the decision did not come to them.
+/// The tiers from the first to the last; empty if the decision did not reach them.
 pub(super) fn ladder(objects: &Objects, request: &Request<'_>, selection: &Selection) -> Vec<TierLine> {
     let reached =
         selection.tier != Tier::None || matches!(selection.error, Some(SelectError::NoPool | SelectError::MissingNamespace { .. }));
@@ -32,7 +32,7 @@ pub(super) fn ladder(objects: &Objects, request: &Request<'_>, selection: &Selec
             Says::Something(why) if Some(at) == fired => (TierState::Fired, why),
             Says::Something(why) => (TierState::Outranked, why),
         };
-        // Whatever it says: the decision was made elsewhere.
+        // Its content does not matter: the decision was made elsewhere.
         let state = if Some(at) == fired { TierState::Fired } else { state };
         let document = tier.documented().unwrap_or_default();
         TierLine { tier: tier.name().to_owned(), document, state, why }
@@ -78,12 +78,12 @@ fn pod_tier(pod: &Pod, key: &str, absent: &str) -> Says {
     annotated(pod, &[key]).map_or_else(|| Says::Nothing(absent.to_owned()), Says::Something)
 }
 
-/// The first of the annotations that the pod has.
+/// The first of the annotations `keys` that the pod has.
 fn annotated(pod: &Pod, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| pod.annotations().get(*key).map(|text| format!("{} {text}", short(key))))
 }
 
-/// The name of an annotation without the prefix that all have.
+/// The name of an annotation without the common prefix.
 fn short(key: &str) -> &str {
     key.strip_prefix("ipam.spidernet.io/").unwrap_or(key)
 }

@@ -1,4 +1,4 @@
-//! Why a pod gets these pools and these addresses.
+//! Explains why a pod gets its pools and its addresses.
 //!
 //! ```text
 //!   manifests, settings, CNI configuration ──► Question ──► the decision of core ──► ExplainReport
@@ -7,8 +7,8 @@
 //!                                                            + words for each verdict
 //! ```
 //!
-//! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::next_free_ip`], and the agent, which runs the
-//! ADD once against the objects in memory): what is told here in words is never decided here. Nothing outside is written.
+//! The verb `explain` and tests use it. Every decision is core's ([`select`], [`Asker::next_free_ip`], and the agent, which runs the ADD
+//! once against the objects in memory); this module only puts decisions into words. Nothing outside is written.
 //!
 //! [`Asker::next_free_ip`]: ipam_spiderpool::select::Asker::next_free_ip
 
@@ -45,18 +45,18 @@ use self::outcome::Outcome;
 pub use crate::input::form::policy_of;
 pub use reclaim::{ReclaimQuestion, explain_reclaim};
 
-/// Everything that the answer depends on.
+/// Everything on which the answer depends.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The objects that are known.
+    /// The known objects of the cluster.
     pub objects: Objects,
-    /// The SpiderEndpoints: that of the pod, or of its VMI, may be among them.
+    /// The SpiderEndpoints; that of the pod, or of its VMI, may be among them.
     pub endpoints: Kept<SpiderEndpoint>,
-    /// The instances of VMs, which say which pods run them.
+    /// The VirtualMachineInstances, which say which pods run them.
     pub instances: Kept<VirtualMachineInstance>,
     /// The pod that asks; one without a UID does not exist yet, and nothing is recorded for it.
     pub pod: Pod,
-    /// The node that it runs on.
+    /// The node on which the pod runs.
     pub node: String,
     /// The NIC of the ADD.
     pub nic: String,
@@ -66,41 +66,41 @@ pub struct Question {
     pub master: Vec<IpAddr>,
     /// The settings of the cluster.
     pub settings: Settings,
-    /// What agents are told besides; its `select` does not count.
+    /// The other settings of agents; its `select` is ignored.
     pub agent: AgentSettings,
-    /// Where the settings are from; absent for the defaults.
+    /// The origin of the settings; `None` = the defaults.
     pub settings_from: Option<String>,
-    /// The profile that was asked for.
+    /// The requested profile of Spiderpool.
     pub profile: Profile,
-    /// The form of Spiderpool: that of the profile, or with deviations more or less.
+    /// The form of Spiderpool: that of the profile, with mutations added or removed.
     pub policy: Policy,
-    /// Pools, subnets and reservations as they were written, as far as they were.
+    /// The manifests of pools, subnets and reservations, as far as known.
     pub written: Vec<Manifest>,
-    /// Where the annotations of the pod and of its namespace stand, by their keys: `FILE:LINE:COLUMN`.
+    /// The places of the pod's and its namespace's annotations, by annotation key: `FILE:LINE:COLUMN`.
     pub places: BTreeMap<String, String>,
 }
 
 impl Question {
-    /// The request as core takes it.
+    /// The request in the form that core takes.
     pub fn request(&self) -> Request<'_> {
         let Self { pod, node, nic, cni, master, settings, policy, .. } = self;
         Request { pod, node, nic, cni, master, settings, policy, made: false }
     }
 
-    /// `namespace/name` of the pod.
+    /// The key of the pod, `namespace/name`.
     pub fn pod_key(&self) -> String {
         let meta = &self.pod.metadata;
         format!("{}/{}", meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
     }
 }
 
-/// Answers a question: what selection makes of it, and what one ADD of the agent then gives. A pod in the network of its node is refused.
+/// Answers a question: the result of selection, and what one ADD of the agent then gives. A pod on the host network is refused.
 pub fn explain(question: &Question) -> ExplainReport {
     let mut named = None;
     let question = if question.pod.metadata.uid.as_ref().is_some_and(|uid| !uid.is_empty()) {
         question
     } else {
-        // A pod that does not exist yet is nobody who has an address.
+        // A pod that does not exist yet can have no addresses.
         let question = named.insert(question.clone());
         question.pod.metadata.uid = Some("explained".to_owned());
         &*question
@@ -159,7 +159,7 @@ fn profile_name(profile: Profile) -> &'static str {
     }
 }
 
-/// The deviations that are on, if they are not those of the profile.
+/// The mutations that are on, if they are not those of the profile.
 fn deviations(question: &Question) -> Option<Vec<String>> {
     let mut policy = question.policy;
     let mut is_on = |name| policy.switch(name).is_some_and(|on| *on);
@@ -167,7 +167,7 @@ fn deviations(question: &Question) -> Option<Vec<String>> {
     (question.policy != policy_of(question.profile)).then_some(on)
 }
 
-/// What selection says of a NIC; nothing is drawn yet.
+/// The result of selection for a NIC, before any address is drawn.
 fn nic_answer(question: &Question, selection: &Selection, nic: &NicSelection, withheld: &add::Withheld) -> NicAnswer {
     let families = nic.families.iter().map(|family| {
         let rejected = family.rejected().map(|(pool, reason)| Rejected {

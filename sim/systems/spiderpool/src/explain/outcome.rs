@@ -1,4 +1,4 @@
-//! What the ADD gives, filled into what selection says of each NIC and family.
+//! The result of the ADD, filled into the answers that selection gave for each NIC and family.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use ipam_spiderpool::{IPAllocationDetail, PoolIPAllocation};
 use super::agent::{Ended, Given};
 use super::{Question, add, refused};
 
-/// Why the ADD fails, and what it uses again.
+/// The reason why the ADD fails, and the endpoint that it uses again.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) error: Option<Refusal>,
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
     pub(super) reuse: Option<Reuse>,
 }
 
-/// Fills in what the agent answered; a NIC and family that it gives nothing has no address.
+/// Fills in the agent's answer; a NIC and family for which it gives nothing has no address.
 pub(super) fn settle(
     question: &Question,
     selection: &Selection,
@@ -64,14 +64,14 @@ pub(super) fn settle(
     outcome
 }
 
-/// Takes back what selection let expect, as the agent gives this NIC and family nothing.
+/// Clears the expected address of a NIC and family for which the agent gives nothing.
 fn withdraw(family: &mut FamilyAnswer) {
     (family.address, family.pool, family.gateway) = (None, None, None);
     family.recorded = false;
     family.routes.clear();
 }
 
-/// Fills one address of the answer in; its NIC or family is added if selection has not named it.
+/// Fills in one address of the answer; adds its NIC or family if selection has not named it.
 fn fill(question: &Question, ended: &Ended, given: &Given, nics: &mut Vec<NicAnswer>, remarks: &mut Vec<String>) {
     let at = nics.iter().position(|nic| nic.nic == given.nic).unwrap_or_else(|| {
         nics.push(NicAnswer { nic: given.nic.clone(), clean_gateway: false, families: Vec::new() });
@@ -103,7 +103,7 @@ fn fill(question: &Question, ended: &Ended, given: &Given, nics: &mut Vec<NicAns
         family.gateway.clone_from(gateway);
         family.routes = routes_of(entry, given.ip_version);
     } else if family.address.as_ref() != Some(&given.address) || family.pool.as_ref() != Some(&given.pool) {
-        // A pool that is known to hold a record of the NIC goes before the others.
+        // A pool that is known to hold a record of the NIC is tried before the others.
         family.possible = vec![given.address.clone()];
         if let Some(pool) = question.objects.pool(&given.pool) {
             add::tell(family, &pool, given.address.clone(), recorded, *clean_gateway);
@@ -116,7 +116,7 @@ fn record(question: &Question, pool: &str, ip: IpAddr) -> Option<PoolIPAllocatio
     question.objects.pool(pool)?.status.as_ref()?.allocated_ips.parse().ok()?.get(ip).cloned()
 }
 
-/// The routes of an entry that go with its address of a family.
+/// The routes of an entry that belong to its address of a family.
 fn routes_of(entry: &IPAllocationDetail, ip_version: u8) -> Vec<RouteAnswer> {
     let (everything, gateway) = if ip_version == 4 { ("0.0.0.0/0", &entry.ipv4_gateway) } else { ("::/0", &entry.ipv6_gateway) };
     let default = gateway.iter().filter(|_| entry.clean_gateway != Some(true));
@@ -127,7 +127,7 @@ fn routes_of(entry: &IPAllocationDetail, ip_version: u8) -> Vec<RouteAnswer> {
     default.chain(others).collect()
 }
 
-/// The endpoint that addresses are from.
+/// The endpoint whose addresses are used again.
 fn reuse(question: &Question, ended: &Ended, given: &[Given]) -> Option<Reuse> {
     let before = ended.before.as_deref().filter(|_| given.iter().any(|given| given.kept.is_some()))?;
     let meta = &before.metadata;
@@ -139,7 +139,7 @@ fn reuse(question: &Question, ended: &Ended, given: &[Given]) -> Option<Reuse> {
     })
 }
 
-/// The records that are taken away besides.
+/// Adds remarks about the records that the ADD takes away.
 fn taken_away(question: &Question, ended: &Ended, remarks: &mut Vec<String>) {
     let gone: BTreeSet<_> = ended.taken_away.iter().filter(|(pool, ip)| ended.holder(pool, *ip).is_none()).collect();
     for (pool, ip) in gone {
@@ -149,7 +149,7 @@ fn taken_away(question: &Question, ended: &Ended, remarks: &mut Vec<String>) {
     }
 }
 
-/// Which pools were tried, and why they gave nothing.
+/// A message that names the pools that were tried, and why each gave nothing.
 fn exhausted(nics: &[NicAnswer], Failures(failures): &Failures) -> String {
     let of_failure = |Failure { nic, family, pools }: &Failure| {
         let version = u8::try_from(family.number()).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What reclaim would do with each address of a cluster, and why: a dry run of one scan of the leader (G §3).
+//! Explains what reclaim would do with each address of a cluster, as a dry run of one scan of the leader (G §3).
 //!
-//! Every decision is core's ([`reclaim::explain`](ipam_spiderpool::reclaim::explain)): here are the objects for it, and the words
-//! of its rows.
+//! Every decision is core's ([`reclaim::explain`](ipam_spiderpool::reclaim::explain)): this module supplies the objects for it, and the
+//! words of its rows.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -25,22 +25,22 @@ use super::{name_of, policy_of, profile_name};
 use crate::input::cluster::ClusterInput;
 use crate::input::stored;
 
-/// Everything that the answer depends on.
+/// Everything on which the answer depends.
 #[derive(Debug)]
 pub struct ReclaimQuestion {
-    /// The objects that the caches and the API server show; what is not among them counts as gone.
+    /// The objects that the caches and the API server show; an object that is not among them counts as gone.
     pub cluster: ClusterInput,
     /// The time of the scan.
     pub now: Timestamp,
     /// The settings of reclaim.
     pub settings: ReclaimSettings,
-    /// The profile that was asked for.
+    /// The requested profile of Spiderpool.
     pub profile: Profile,
-    /// The form of Spiderpool: that of the profile, or with deviations more or less.
+    /// The form of Spiderpool: that of the profile, with mutations added or removed.
     pub policy: Policy,
 }
 
-/// The objects as the caches of a replica would show them.
+/// A dump of a cluster, as the caches of a replica would show it.
 #[derive(Clone)]
 struct Dump {
     cluster: Arc<ClusterInput>,
@@ -78,7 +78,7 @@ impl Caches for Dump {
         Ok(self.cluster.objects.pools.iter().cloned().collect())
     }
 
-    /// A dump does not tell what vanished before it was made.
+    /// A dump does not show what vanished before it was made.
     fn runs_until(&self, _: &str) -> Option<Timestamp> {
         None
     }
@@ -103,7 +103,7 @@ impl Owners for Dump {
     }
 }
 
-/// Answers a question: what a scan of the leader at that time makes of each record and each endpoint, and by which row (G §3).
+/// Answers a question: what a scan of the leader at that time decides for each record and each endpoint, and by which row (G §3).
 pub fn explain_reclaim(question: ReclaimQuestion) -> ExplainReclaimReport {
     let ReclaimQuestion { cluster, now, settings, profile, policy } = question;
     let pods = cluster.pods.iter().map(|(pod, _)| (ObjectKey::of(pod).as_str().to_owned(), Arc::new(pod.clone())));
@@ -143,13 +143,13 @@ fn record(explanation: &Explanation) -> Option<RecordAnswer> {
     })
 }
 
-/// What the explanations under the name of an endpoint come to for it.
+/// The answer for an endpoint, from the explanations under its name.
 fn endpoint_answer(endpoint: &SpiderEndpoint, explained: &BTreeMap<&str, Vec<&Explanation>>) -> EndpointAnswer {
     let key = ObjectKey::of(endpoint);
     let about = || explained.get(key.as_str()).into_iter().flatten().copied();
     let uid = endpoint.status.as_ref().map(|status| status.current.uid.as_str());
     let goes = about().find(|explanation| explanation.endpoint);
-    // What it is kept for is said best by a record of its own pod.
+    // A record of the endpoint's own pod gives the best reason to keep it.
     let row = goes.or_else(|| about().find(|explanation| Some(&*explanation.uid) == uid)).or_else(|| about().next());
     let row = row.map(|explanation| explanation.endpoint_row.unwrap_or(explanation.row));
     let held = endpoint.metadata.finalizers.iter().flatten().any(|name| name == names::FINALIZER);
@@ -168,7 +168,7 @@ fn endpoint_answer(endpoint: &SpiderEndpoint, explained: &BTreeMap<&str, Vec<&Ex
     }
 }
 
-/// The deviations that are on, if they are not those of the profile.
+/// The mutations that are on, if they are not those of the profile.
 fn deviations(profile: Profile, mut policy: Policy) -> Option<Vec<String>> {
     if policy == policy_of(profile) {
         return None;
@@ -221,8 +221,8 @@ fn warnings(dump: &Dump) -> Vec<String> {
     warnings
 }
 
-/// Why an address is lost as long as a pod lives: it has others, and its endpoint does not name this one. Neither a scan nor the agent
-/// takes the record back (G P-6).
+/// A warning about an address that is lost while its pod lives: the pod has other addresses, and its endpoint does not name this one.
+/// Neither a scan nor the agent takes the record back (G P-6).
 fn unnamed(dump: &Dump, key: &RecordKey, record: &PoolIPAllocation) -> Option<String> {
     let address = key.address()?;
     let pod = dump.pod(&record.pod).ok()??;

@@ -1,4 +1,4 @@
-//! Why no pool is asked, in words, and where the annotation stands that is to blame.
+//! The reason why no pool is tried, in words, and the place of the annotation that is to blame.
 
 use ipam_reports::explain::Refusal;
 use ipam_reports::reference;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Question;
 
-/// The refusal of selection.
+/// The refusal that follows from an error of selection.
 pub(super) fn refusal(question: &Question, selection: &Selection, error: &SelectError) -> Refusal {
     let keys = error.annotation().map_or_else(|| of_tier(question, selection.tier, error), |key| vec![key]);
     let place = keys.into_iter().find_map(|key| question.places.get(key)).cloned();
@@ -20,13 +20,13 @@ pub(super) fn refusal(question: &Question, selection: &Selection, error: &Select
     Refusal { class: error.class().to_owned(), message, place }
 }
 
-/// A pod that is on the network of its node.
+/// The refusal of a pod on the host network.
 pub(super) fn host_network() -> Refusal {
     let message = "the pod is on the network of its node (spec.hostNetwork), so that no CNI plugin is asked for an address".to_owned();
     Refusal { class: "host-network".to_owned(), message, place: None }
 }
 
-/// Which rule makes a pod dead.
+/// The rule by which a pod counts as dead.
 fn death(pod: &Pod) -> String {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
@@ -40,7 +40,7 @@ fn death(pod: &Pod) -> String {
     }
 }
 
-/// The annotations that may be to blame for what names pools: those of the tier that fired, the one that counts first.
+/// The annotations that may be to blame for the names of pools: those of the tier that fired, the one that takes precedence first.
 fn of_tier(question: &Question, tier: Tier, error: &SelectError) -> Vec<&'static str> {
     let (family, text) = match error {
         SelectError::BadWildcard { pattern } => (None, Some(pattern)),
@@ -65,7 +65,7 @@ fn of_tier(question: &Question, tier: Tier, error: &SelectError) -> Vec<&'static
             let is_it = |of: IpVersion, key: &str| {
                 let says = annotations.and_then(|annotations| annotations.get(key));
                 family.is_none_or(|family| family == of)
-                    // A name behind a pattern is in no text, and then the first of the family is the place.
+                    // A name behind a pattern is in no text; then the place is the first annotation of the family.
                     && says.is_some_and(|says| family.is_some() || text.is_none_or(|text| says.contains(text.as_str())))
             };
             keys.into_iter().filter(|(of, key)| is_it(*of, key)).map(|(_, key)| key).collect()

@@ -1,6 +1,6 @@
-//! What is wrong with the objects that a decision looked at: pools and subnets that were named, and reservations.
+//! Problems of the objects that a decision looked at: pools and subnets that were named, and reservations.
 //!
-//! Objects are taken as they are stored. Admission would not store all of them today: that is told, by the rules of the webhooks, as if
+//! Objects are taken as they are stored. Admission might refuse some of them today; warnings say so by the rules of the webhooks, as if
 //! each object were created last.
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(super) fn admission(question: &Question) -> Admission<'_> {
     admission
 }
 
-/// A sentence for each thing that is wrong with pools, subnets and reservations, in this order.
+/// A sentence for each problem of pools, subnets and reservations, in this order.
 pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String> {
     let (mut warnings, policy) = (Vec::new(), &question.policy);
     let families = selection.nics.iter().flat_map(|nic| &nic.families);
@@ -49,7 +49,7 @@ pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String
     warnings
 }
 
-/// What is wrong with the records of a pool.
+/// The problems of the records of a pool.
 fn of_records(question: &Question, pool: &SpiderIPPool) -> Vec<String> {
     const FIELD: &str = "status.allocatedIPs";
     let Some(status) = &pool.status else { return Vec::new() };
@@ -62,13 +62,13 @@ fn of_records(question: &Question, pool: &SpiderIPPool) -> Vec<String> {
     }
 }
 
-/// Where a field of an object was written, as what a sentence begins with; nothing if that is not known.
+/// The place where a field of an object was written, as the beginning of a sentence; empty if it is not known.
 fn place(question: &Question, (kind, name): (&str, &str), field: &str) -> String {
     let written = question.written.iter().rev().find(|manifest| manifest.kind == kind && manifest.name == name);
     written.map_or_else(String::new, |manifest| format!("{}:{}: ", manifest.file(), manifest.locate(field)))
 }
 
-/// The subnets that the pod asks for.
+/// The subnets for which the pod asks.
 fn asked_for(question: &Question, selection: &Selection) -> BTreeSet<String> {
     if selection.tier != Tier::Subnet {
         return BTreeSet::new();
@@ -77,7 +77,7 @@ fn asked_for(question: &Question, selection: &Selection) -> BTreeSet<String> {
     wish.into_iter().flat_map(|wish| wish.items).flat_map(|item| [item.ipv4, item.ipv6]).flatten().collect()
 }
 
-/// What admission says of an object, and which of its entries selection cannot read besides.
+/// Adds admission's verdict on an object, and those of its entries that selection cannot read either.
 fn told(question: &Question, (kind, name): (&str, &str), broken: Vec<Broken>, bad: &[(String, RangeError)], warnings: &mut Vec<String>) {
     let place = |field: &str| place(question, (kind, name), field);
     let known: Vec<Broken> = broken.into_iter().filter(|broken| !broken.unknown).collect();

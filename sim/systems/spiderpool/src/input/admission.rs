@@ -1,7 +1,8 @@
-//! What Spiderpool's webhooks would say of manifests (A §9).
+//! The verdicts of Spiderpool's webhooks on manifests (A §9).
 //!
 //! `check` judges manifests as if their objects were created one after the other; `explain` judges the objects that a decision looked at,
-//! each as if it were created last. Every rule is core's ([`Admitted::audit`]); here are the objects for it, and the places in files.
+//! each as if it were created last. Every rule is core's ([`Admitted::audit`]); this module supplies the objects for it, and the places in
+//! files.
 
 mod existing;
 
@@ -18,7 +19,7 @@ use kube_machinery::controller_of;
 use sim_config::manifest::Manifest;
 use sim_harness::webhook::Broken;
 
-/// By what objects are judged, and what exists.
+/// Admission of a cluster: the settings and rules by which objects are judged, and the objects that exist.
 #[derive(Clone, Debug)]
 pub struct Admission<'a> {
     settings: AdmissionSettings,
@@ -26,7 +27,7 @@ pub struct Admission<'a> {
     existing: Existing,
 }
 
-/// The settings of a cluster, as far as admission looks at them.
+/// The settings of a cluster that matter to admission.
 pub fn settings_of(settings: &Settings) -> AdmissionSettings {
     AdmissionSettings {
         enable_ipv4: settings.enable_ipv4,
@@ -36,15 +37,15 @@ pub fn settings_of(settings: &Settings) -> AdmissionSettings {
     }
 }
 
-/// The kind, if admission judges objects of this kind.
+/// The kind of a manifest; `None` = admission does not judge objects of this kind.
 pub fn kind_of(manifest: &Manifest) -> Option<&'static str> {
     let kinds = ["SpiderSubnet", "SpiderIPPool", "SpiderReservedIP"];
     let kind = kinds.into_iter().find(|kind| *kind == manifest.kind)?;
     (manifest.api_version.split_once('/') == Some((GROUP, VERSION))).then_some(kind)
 }
 
-/// The order in which objects are created: as they are written, but a subnet before the pools that name it as their owner, because there
-/// was none without it. Objects of other kinds are left out.
+/// The order in which objects are created: as they are written, but a subnet before the pools that name it as their owner, because they
+/// could not exist without it. Objects of other kinds are left out.
 pub fn in_order(manifests: &[Manifest]) -> Vec<&Manifest> {
     let mut subnets: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, subnet) in manifests.iter().enumerate().filter(|(_, manifest)| kind_of(manifest) == Some("SpiderSubnet")) {
@@ -80,7 +81,7 @@ impl<'a> Admission<'a> {
         Self { settings, policy, existing: Existing::default() }
     }
 
-    /// The creation of the next object. It exists from then on unless it is refused: what comes later is judged beside what is right.
+    /// Judges the creation of the next object. Unless it is refused, it exists from then on, and later objects are judged beside it.
     pub fn create(&mut self, manifest: &Manifest) -> Vec<Broken> {
         match kind_of(manifest) {
             Some("SpiderIPPool") => {
@@ -104,13 +105,13 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// A pool that exists; unless there is one of this name.
+    /// Adds a pool that exists, unless there is one of this name.
     pub fn add_pool(&mut self, pool: Arc<SpiderIPPool>) {
         let pool = self.defaulted(pool);
         self.existing.add_pool(pool, self.policy);
     }
 
-    /// A subnet that exists; unless there is one of this name.
+    /// Adds a subnet that exists, unless there is one of this name.
     pub fn add_subnet(&mut self, subnet: Arc<SpiderSubnet>) {
         let subnet = self.defaulted(subnet);
         self.existing.add_subnet(subnet, self.policy);
@@ -124,12 +125,12 @@ impl<'a> Admission<'a> {
         Self { existing: self.existing.with_subnets(subnets, self.policy), ..self }
     }
 
-    /// Every rule that a new pool would break. What its owner would say if the manifests held it is not known.
+    /// Every rule that a new pool would break. Rules that need the pool's owner are `unknown` if the owner is not among the manifests.
     pub fn judge_pool(&self, new: &SpiderIPPool) -> Vec<Broken> {
         self.judge_pool_beside(new, self.existing.beside_pool(&self.defaulted(Arc::new(new.clone())), self.policy))
     }
 
-    /// The same of a pool that exists, as if it were created last.
+    /// Every rule that an existing pool would break if it were created last.
     pub fn judge_stored_pool(&self, pool: &SpiderIPPool) -> Vec<Broken> {
         let mut live = self.existing.beside_pool(&self.defaulted(Arc::new(pool.clone())), self.policy);
         live.pools.retain(|other| other.metadata.name != pool.metadata.name);
@@ -141,7 +142,7 @@ impl<'a> Admission<'a> {
         self.judge(new, &self.existing.beside_subnet(new, self.policy))
     }
 
-    /// The same of a subnet that exists, as if it were created last.
+    /// Every rule that an existing subnet would break if it were created last.
     pub fn judge_stored_subnet(&self, subnet: &SpiderSubnet) -> Vec<Broken> {
         let mut live = self.existing.beside_subnet(subnet, self.policy);
         live.subnets.to_mut().retain(|other| other.metadata.name != subnet.metadata.name);
@@ -172,7 +173,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// An object with its defaults.
+    /// Fills in an object's defaults.
     fn defaulted<K: Admitted>(&self, object: Arc<K>) -> Arc<K> {
         mutate(&Request::Create(&object), &self.rules(&self.existing.for_defaults())).unwrap_or(object)
     }

@@ -1,4 +1,4 @@
-//! A cluster from manifests, for whoever decides on it without running it.
+//! A cluster from manifests, for verbs that decide on it without running it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,41 +17,41 @@ use sim_config::problem::{Position, Problem, Problems};
 
 use super::admission;
 
-/// The objects that manifests hold; of several of one kind, namespace and name the last counts.
+/// The objects of manifests; of several of one kind, namespace and name the last counts.
 #[derive(Debug, Default)]
 pub struct ClusterInput {
-    /// What decisions look at.
+    /// The objects that decisions read.
     pub objects: Objects,
-    /// The pods, each with where it was written, in the order in which their names came first.
+    /// The pods, each with its manifest, in the order in which their names first appeared.
     pub pods: Vec<(Pod, Manifest)>,
-    /// Where in `pods` each is, by namespace and name.
+    /// The index in `pods` by namespace and name.
     place_of_pod: BTreeMap<(Option<String>, Option<String>), usize>,
     /// The SpiderEndpoints, under the names of pods or, for static VMs, of their VMIs (A §5.2).
     pub endpoints: Kept<SpiderEndpoint>,
-    /// KubeVirt's instances of VMs.
+    /// The VirtualMachineInstances of KubeVirt.
     pub instances: Kept<VirtualMachineInstance>,
-    /// KubeVirt's VMs, by which VMIs that are gone or going keep their addresses (A §6.5).
+    /// KubeVirt's VirtualMachines, which decide whether a VMI that is gone or terminating keeps its addresses (A §6.5).
     pub machines: Kept<VirtualMachine>,
-    /// The namespaces as they were written.
+    /// The manifests of the namespaces.
     pub namespaces: Vec<Manifest>,
-    /// The ConfigMap in which the settings of Spiderpool stand.
+    /// The ConfigMap that holds the settings of Spiderpool.
     pub settings: Option<Manifest>,
-    /// The objects that admission judges, as they were written.
+    /// The manifests of the objects that admission judges.
     pub admitted: Vec<Manifest>,
-    /// What is odd and no error.
+    /// Oddities that are no errors.
     pub warnings: Problems,
 }
 
 /// The ConfigMap of Spiderpool (A §10).
 const SETTINGS: &str = "spiderpool-conf";
 
-/// The namespace of a namespaced object that names none, as kubectl has it.
+/// The namespace of a namespaced object that names none, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
-/// Reads files, directories and standard input (`-`). Objects of kinds that no decision looks at are left out.
+/// Reads files, directories and standard input (`-`). Objects of kinds that no decision reads are left out.
 ///
 /// # Errors
-/// Everything that is wrong in any of them.
+/// All problems of all of them.
 pub fn read(paths: &[PathBuf]) -> Result<ClusterInput, Problems> {
     let mut input = ClusterInput::default();
     let mut problems = Problems::new();
@@ -62,10 +62,10 @@ pub fn read(paths: &[PathBuf]) -> Result<ClusterInput, Problems> {
 }
 
 impl ClusterInput {
-    /// Takes in an object.
+    /// Adds an object.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its problems.
     pub fn take(&mut self, manifest: Manifest) -> Result<(), Problems> {
         let objects = &mut self.objects;
         let again = match (manifest.api_version.as_str(), manifest.kind.as_str()) {
@@ -123,14 +123,14 @@ impl ClusterInput {
         Ok(())
     }
 
-    /// The pod of this namespace and name, and where it was written.
+    /// The pod of this namespace and name, with its manifest.
     pub fn pod(&self, namespace: &str, name: &str) -> Option<&(Pod, Manifest)> {
         let place = self.place_of_pod.get(&(Some(namespace.to_owned()), Some(name.to_owned())))?;
         self.pods.get(*place)
     }
 }
 
-/// Adds an object; whether it took the place of another one.
+/// Adds an object; returns whether it replaced another one.
 fn keep<K>(kept: &mut Kept<K>, manifest: &Manifest, namespaced: bool) -> Result<bool, Problems>
 where
     K: kube_machinery::api::Object + DeserializeOwned,
@@ -151,10 +151,10 @@ fn decode<K: Resource + DeserializeOwned>(manifest: &Manifest, namespaced: bool)
     Ok(object)
 }
 
-/// The one pod of a file.
+/// Reads the only pod of a file.
 ///
 /// # Errors
-/// What is wrong in the file; it holds no pod, or more than one.
+/// The problems of the file; also if it holds no pod, or more than one.
 pub fn read_pod(path: &PathBuf) -> Result<(Pod, Manifest), Problems> {
     let manifests = manifest::read(std::slice::from_ref(path))?;
     let mut pods = manifests.into_iter().filter(|manifest| manifest.api_version == "v1" && manifest.kind == "Pod");

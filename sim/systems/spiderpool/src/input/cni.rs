@@ -1,4 +1,4 @@
-//! A network configuration as a runtime has it: one plugin (`.conf`), or a list of plugins (`.conflist`), in JSON.
+//! A network configuration as a container runtime has it: one plugin (`.conf`), or a list of plugins (`.conflist`), in JSON.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ pub use sim_config::node::{Entry, Node, Value};
 use sim_config::problem::{Position, Problem, Problems};
 use sim_config::{source, yaml};
 
-/// The plugin for address management whose part of a list is meant, if there are several.
+/// The type of the IPAM plugin that is looked for in a list of plugins.
 const SPIDERPOOL: &str = "spiderpool";
 
-/// The versions that Spiderpool's plugin takes (A §1.5).
+/// The versions that Spiderpool's plugin accepts (A §1.5).
 const VERSIONS: [&str; 4] = ["0.3.0", "0.3.1", "0.4.0", "1.0.0"];
 
-/// The fields of `ipam` that no decision looks at, and what they are (A §1.5).
+/// The fields of `ipam` that no decision reads, with their types (A §1.5).
 const OTHERS: [(&str, &str); 7] = [
     ("type", TEXT),
     ("ipam_unix_socket_path", TEXT),
@@ -27,14 +27,14 @@ const OTHERS: [(&str, &str); 7] = [
 ];
 const TEXT: &str = "a string";
 const NUMBER: &str = "a whole number";
-/// Those that a decision looks at.
+/// The fields of `ipam` that a decision reads.
 const READ: [&str; 4] = ["default_ipv4_ippool", "default_ipv6_ippool", "clean_gateway", "match_master_subnet"];
 
-/// Reads a file, and says what is odd in it. Of a list the part for address management is that of the first plugin whose `ipam` is
-/// Spiderpool's, else of the first that has any.
+/// Reads a file, and reports its oddities. Of a list it takes the `ipam` section of the first plugin whose `ipam` is Spiderpool's, else of
+/// the first that has any.
 ///
 /// # Errors
-/// What is wrong in the file: what Spiderpool's plugin would not take, and a network whose addresses are not its to give.
+/// The problems of the file: content that Spiderpool's plugin would not accept, and a network whose addresses Spiderpool does not assign.
 pub fn read(path: &Path) -> Result<(NetworkConfig, Problems), Problems> {
     let (file, bytes) = (source::name(path), source::read(path)?);
     parse(&file, source::text(&file, &bytes)?)
@@ -80,7 +80,7 @@ fn plugin(plugins: &[Node]) -> Option<&Node> {
     plugins.iter().find(is_ours).or_else(|| plugins.iter().find(|plugin| plugin.get("ipam").is_some()))
 }
 
-/// What the decoder does not look at: whose the part is, and the fields that are for the plugin alone.
+/// Checks what the decoder ignores: the type of the `ipam` section, and the fields that are for the plugin alone.
 fn check_ipam(file: &str, ipam: &Node, problems: &mut Problems, odd: &mut Problems) {
     let Value::Table(entries) = &ipam.value else { return };
     match ipam.get("type") {

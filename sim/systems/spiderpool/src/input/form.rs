@@ -1,4 +1,4 @@
-//! Which Spiderpool is asked about manifests: its settings, and its form.
+//! The Spiderpool that judges manifests: its settings, and its form.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use sim_harness::system::System;
 use super::settings::{self, ClusterSettings};
 use crate::Spiderpool;
 
-/// How Spiderpool is set up, and which form of it: for verbs that ask what it would say of manifests.
+/// The settings and form of Spiderpool, for verbs that ask how it would treat manifests.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct FormArgs {
     /// Spiderpool's settings, in TOML or as its ConfigMap in YAML
@@ -32,17 +32,17 @@ pub struct FormArgs {
     pub without: Vec<String>,
 }
 
-/// What a shell offers for the name of a mutation.
+/// The completions of a shell for the name of a mutation.
 fn mutations() -> Vec<CompletionCandidate> {
     let offered = |name: &'static str, about: &'static str| CompletionCandidate::new(name).help(Some(about.into()));
     Spiderpool.mutations().iter().map(|mutation| offered(mutation.name, mutation.about)).collect()
 }
 
 impl FormArgs {
-    /// The profile with its deviations.
+    /// The profile with its mutations.
     ///
     /// # Errors
-    /// A deviation that Spiderpool does not have.
+    /// A mutation that Spiderpool does not have.
     pub fn policy(&self) -> Result<Policy, Error> {
         let mut policy = policy_of(self.profile);
         for (names, on) in [(&self.mutation, true), (&self.without, false)] {
@@ -62,7 +62,7 @@ impl FormArgs {
         Ok(policy)
     }
 
-    /// The settings in the file; the defaults without one. What is wrong in it goes to `problems`.
+    /// The settings of the file, or the defaults without one. Problems of the file are added to `problems`.
     pub fn settings(&self, problems: &mut Problems) -> ClusterSettings {
         let read = self.settings.as_deref().and_then(|path| problems.collect(settings::read(path)));
         read.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What people write about Spiderpool: its manifests, settings and CNI configurations.
+//! Input from users about Spiderpool: its manifests, settings and CNI configurations.
 
 pub mod admission;
 pub mod cluster;

@@ -1,14 +1,15 @@
-//! Settings of scenarios with which a process spins.
+//! A check for scenario settings with which a process spins.
 
 use sim_config::{Problems, Source};
 
 use crate::Drafts;
 
-/// The settings that are pauses between two rounds of a loop (G §2.1). Upstream takes any number: without a pause the loop never rests.
+/// The settings that are pauses between two rounds of a loop (G §2.1). Upstream accepts any number, and without a pause the loop never
+/// rests.
 const PAUSES: [&str; 3] =
     ["SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION", "SPIDERPOOL_GC_TRACE_POD_GAP_DURATION", "SPIDERPOOL_LEADER_RETRY_GAP"];
 
-/// The pauses of a workload that are none.
+/// Warnings about the pauses of a workload that are zero or negative.
 pub(crate) fn restless(drafts: &Drafts, source: Source<'_>) -> Problems {
     let mut odd = Problems::new();
     let settings = &drafts.cluster().settings;

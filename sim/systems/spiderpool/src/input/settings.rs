@@ -18,17 +18,17 @@ use sim_config::{source, toml, yaml};
 const CONFIG_MAP: &str = "spiderpool-conf";
 /// The key under which upstream's ConfigMap holds its settings.
 const CONF: &str = "conf.yml";
-/// Upstream's key, beside it, for what the agents get as `MULTUS_CLUSTER_NETWORK`.
+/// Upstream's key, beside `CONF`, for the agents' setting `MULTUS_CLUSTER_NETWORK`.
 const CLUSTER_NETWORK: &str = "clusterNetwork";
 
-/// What a file of settings says to whom.
+/// The settings of a file, by the component that reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterSettings {
-    /// To the selection of pools.
+    /// Settings of the selection of pools.
     pub select: Settings,
-    /// To reclaim in the controller; the hardened defaults where the file says nothing.
+    /// Settings of reclaim in the controller; the hardened defaults where the file says nothing.
     pub reclaim: ReclaimSettings,
-    /// To agents besides; its own `select` does not count.
+    /// Other settings of agents; its `select` is ignored.
     pub agent: AgentSettings,
 }
 
@@ -42,14 +42,14 @@ impl Default for ClusterSettings {
 /// Reads a file: a manifest if its name ends in `.yaml`, `.yml` or `.json`, else TOML.
 ///
 /// # Errors
-/// Everything that is wrong in it: a name that is none, a value that its setting cannot have.
+/// All problems of the file: unknown names, and values that a setting cannot have.
 pub fn read(path: &Path) -> Result<ClusterSettings, Problems> {
     let (file, bytes) = (source::name(path), source::read(path)?);
     let is_manifest = path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
     parse(&file, source::text(&file, &bytes)?, is_manifest)
 }
 
-/// The settings of the ConfigMap of a cluster that is among its manifests.
+/// The settings of a cluster from the manifest of its ConfigMap.
 ///
 /// # Errors
 /// As [`read`].
@@ -61,13 +61,13 @@ pub fn of_manifest(manifest: &Manifest) -> Result<ClusterSettings, Problems> {
     reader.problems.or(reader.settings)
 }
 
-/// What is wrong with the settings of a cluster, if the object is the ConfigMap that holds them.
+/// Checks the settings of a cluster, if the object is the ConfigMap that holds them.
 ///
 /// # Errors
-/// A name that is none, a value that its setting cannot have.
+/// Unknown names, and values that a setting cannot have.
 pub fn check(manifest: &Manifest) -> Result<(), Problems> {
     let is_config = (manifest.api_version.as_str(), manifest.kind.as_str(), manifest.name.as_str()) == ("v1", "ConfigMap", CONFIG_MAP);
-    // Without data it says nothing, which is not wrong where nobody asked for it.
+    // A ConfigMap without data sets nothing, which is no error when the user did not name it.
     if !is_config || manifest.node().get("data").is_none_or(|data| matches!(data.value, Value::Null)) {
         return Ok(());
     }
@@ -105,7 +105,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A ConfigMap, or the settings themselves.
+    /// Reads a ConfigMap, or the settings themselves.
     fn document(&mut self, document: &Node) {
         let Some(kind) = document.get("kind").and_then(Node::as_str) else {
             return self.table(document, Language::Yaml, &|at| at);
@@ -118,14 +118,14 @@ impl Reader<'_> {
             return self.problems.push(Problem::at(self.file, document.at, "the ConfigMap has no `data`", ""));
         };
         self.table(data, Language::Yaml, &|at| at);
-        // Agents run where their ConfigMap is.
+        // Agents run in the namespace of their ConfigMap.
         let namespace = document.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Node::as_str);
         if let Some(namespace) = namespace.filter(|_| !self.set_namespace) {
             namespace.clone_into(&mut self.settings.select.agent_namespace);
         }
     }
 
-    /// Names with values; `place` tells where in the file something is.
+    /// Reads names with values; `place` maps a position to its place in the file.
     fn table(&mut self, node: &Node, language: Language, place: &dyn Fn(Position) -> Position) {
         let Value::Table(entries) = &node.value else {
             let wrong = format!("the settings are {}", language.found(node));
@@ -142,16 +142,16 @@ impl Reader<'_> {
         }
     }
 
-    /// YAML inside a text.
+    /// Reads YAML embedded in a string.
     fn conf(&mut self, entry: &Entry, text: &str) {
         let (documents, problems) = yaml::documents(self.file, text);
         let file_text = self.text;
-        // A block of text stands below its key, indented.
+        // A block of text is indented below its key.
         let place = |at: Position| {
             let line = |text: &str, number: u32| text.lines().nth((number as usize).saturating_sub(1)).map(str::to_owned);
             let indent = |line: &str| line.chars().take_while(|character| *character == ' ').count() as u32;
             let inner = line(text, at.line).unwrap_or_default();
-            // Of a block its first line is known, or the one above.
+            // Only the first line of a block is known, or the line above it.
             let first = entry.node.at.line + at.line;
             let outer = [first.saturating_sub(1), first].into_iter().find_map(|number| {
                 let outer = line(file_text, number).filter(|outer| outer.trim() == inner.trim())?;
@@ -171,7 +171,7 @@ impl Reader<'_> {
         if !is_known(key) {
             let elsewhere = ELSEWHERE.iter().map(|(name, _)| *name).chain(ReclaimSettings::NAMES);
             let known: Vec<&'static str> = Settings::NAMES.into_iter().chain(elsewhere).collect();
-            // All of them would be a page.
+            // All of them would fill a page.
             let others = || format!("a setting of Spiderpool; those that matter here are {}", names(&Settings::NAMES));
             let right = meant(key, &known).map_or_else(others, |name| format!("did you mean `{name}`?"));
             return self.problems.push(Problem::at(self.file, place(*at), format!("unknown setting `{key}`"), right));

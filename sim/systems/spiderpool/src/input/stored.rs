@@ -1,6 +1,7 @@
-//! What manifests hold that no webhook looks at and no type describes: the text of records, and settings.
+//! A check of stored objects for content that no webhook looks at and no type describes: the text of records, and settings.
 //!
-//! `run` and `check` ask, and refuse what cannot be read: a cluster that holds it fails for a reason that nobody asked about.
+//! `run` and `check` use it, and refuse what cannot be read: otherwise the cluster would fail for a reason that has nothing to do with the
+//! question.
 
 use std::fmt::Display;
 
@@ -10,21 +11,21 @@ use sim_config::problem::{Problem, Problems};
 
 use super::{admission, settings};
 
-/// Where a pool keeps its records.
+/// The field of a pool that holds its records.
 const RECORDS: &str = "status.allocatedIPs";
-/// Where a subnet keeps what it has set aside.
+/// The field of a subnet that holds its shares.
 const SHARES: &str = "status.controlledIPPools";
 
-/// What is odd in a stored object, and no error.
+/// Oddities of a stored object that are no errors.
 ///
 /// # Errors
-/// What cannot be read: records of a pool, shares of a subnet, settings of the cluster.
+/// Content that cannot be read: records of a pool, shares of a subnet, settings of the cluster.
 pub fn check(manifest: &Manifest) -> Result<Problems, Problems> {
     settings::check(manifest)?;
     let mut odd = Problems::new();
     match admission::kind_of(manifest) {
         Some("SpiderIPPool") if manifest.value["status"]["allocatedIPs"].is_string() => {
-            // What is no pool is told by whoever decodes it.
+            // Whoever decodes the manifest reports that it is no pool.
             let Ok(pool) = manifest.decode::<SpiderIPPool>() else { return Ok(odd) };
             match pool.status.unwrap_or_default().allocated_ips.parse() {
                 Ok(records) => {
@@ -46,12 +47,12 @@ pub fn check(manifest: &Manifest) -> Result<Problems, Problems> {
     Ok(odd)
 }
 
-/// A problem that names the object, as those of admission do.
+/// A problem that names the object, like those of admission.
 fn about(manifest: &Manifest, field: &str, wrong: &dyn Display) -> Problem {
     manifest.problem(field, format!("{} {}: {field}: {wrong}", manifest.kind, manifest.name), "")
 }
 
-/// The sentence about a key of `status.allocatedIPs` under which nobody finds an address.
+/// The warning about a key of `status.allocatedIPs` that is no address in its usual form.
 pub fn no_address(key: &RecordKey) -> String {
     let text = key.to_string();
     match text.parse::<std::net::IpAddr>() {
@@ -60,7 +61,7 @@ pub fn no_address(key: &RecordKey) -> String {
     }
 }
 
-/// The sentence about a record that nobody ever takes away, because it is under the name of nothing (S-0); nothing about others.
+/// The warning about a record that is never taken away, because no pod can have its name (S-0); `None` for others.
 pub fn lost((key, record): (&RecordKey, &PoolIPAllocation)) -> Option<String> {
     let (address, name) = (key.address()?, &record.pod);
     (name.matches('/').count() > 1).then(|| {

@@ -1,4 +1,4 @@
-//! Spiderpool's webhooks as the verb `check` asks them.
+//! Spiderpool's webhooks for the verb `check`.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use ipam_spiderpool::Policy;
@@ -34,7 +34,7 @@ impl Webhooks for Spiderpool {
     }
 }
 
-/// Webhooks of this form of Spiderpool, with these settings.
+/// The webhooks of one form of Spiderpool, with their settings.
 struct SetUp {
     settings: AdmissionSettings,
     policy: Policy,

@@ -1,4 +1,4 @@
-//! How many addresses are recorded, and for whom: pods that live, pods that are on their way out, and nobody.
+//! The number of recorded addresses by the state of their pods: alive, ending, or gone.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use sim_harness::system::{Figures, Metric, RunEnd};
 use super::agents::records;
 use crate::workload::{IpamNote, Refusal};
 
-/// How many samples of a run are kept.
+/// The number of samples that are kept of a run.
 const SAMPLES: u64 = 300;
 
-/// What is known of a pod.
+/// The state of a pod, and its requests and records.
 #[derive(Clone, Copy, Default)]
 struct Holder {
     records: u64,
     life: Life,
-    /// When an address was first asked for on its behalf.
+    /// The time of the first request for an address on the pod's behalf.
     asked: Option<SimTime>,
     served: bool,
     refused: bool,
@@ -34,25 +34,25 @@ struct Holder {
 enum Life {
     #[default]
     Lives,
-    /// It is terminating, or has ended.
+    /// The pod is terminating, or has ended.
     Ends,
     Gone,
 }
 
-/// Counts records by what becomes of their pods. Costs what changes, whatever the size of pools.
+/// Counts records by the state of their pods. The cost is proportional to the changes, whatever the size of pools.
 pub struct AddressMetrics {
     pods: KindId,
     pools: KindId,
-    /// What is known of each pod, by the UID in its object, in requests and in records.
+    /// The pods by the UID in their objects, in requests and in records.
     holders: FxHashMap<Arc<str>, Holder>,
     held: Held,
     run: AddressRun,
-    /// How long a sample lasts, in microseconds.
+    /// The duration of a sample, in microseconds.
     width: u64,
 }
 
 impl AddressMetrics {
-    /// Which events it wants to see.
+    /// The events that this metric observes.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
     /// The metrics of a run that ends at `end`, whose pools have `capacity` addresses.
@@ -63,7 +63,7 @@ impl AddressMetrics {
         Self { pods, pools, holders: FxHashMap::default(), held: Held::default(), run, width }
     }
 
-    /// Takes an event in: notes of agents, and commits of pods and pools. Others change nothing.
+    /// Processes an event: notes of agents, and commits of pods and pools. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { note, .. } => {
@@ -100,7 +100,7 @@ impl AddressMetrics {
                     self.run.waited.push(at.since(asked).into());
                 }
             }
-            // A pool that is full is mostly found out before any is tried: then there is none to choose.
+            // A full pool is usually found out before any pool is tried; then there is none to choose.
             IpamNote::AddEnded { uid, result: Err(Refusal::UsedOut | Refusal::NoPool), .. } => {
                 let holder = self.holder(uid);
                 if !std::mem::replace(&mut holder.refused, true) {
@@ -133,7 +133,7 @@ impl AddressMetrics {
         }
     }
 
-    /// A pod that is gone and holds nothing is not heard of again, unless it was asked for in vain.
+    /// Drops a pod that is gone and holds nothing: it does not appear again, unless it was asked for in vain.
     fn forget(&mut self, uid: &str) {
         if self.holders.get(uid).is_some_and(|holder| holder.served || holder.asked.is_none()) {
             self.holders.remove(uid);
@@ -166,7 +166,7 @@ impl AddressMetrics {
                 *self.count(life) += 1;
             }
         }
-        // Once a write: what it moves is never there twice.
+        // Sampled once per write, because an address that a write moves is never held twice.
         if self.held != before {
             self.sample(at, before);
         }
@@ -180,7 +180,7 @@ impl AddressMetrics {
         }
     }
 
-    /// Takes what is held now, after `before`, into the peaks and the sample of this time.
+    /// Updates the peaks and the sample of this time with the addresses that are held now, after `before`.
     fn sample(&mut self, at: SimTime, before: Held) {
         let number = at.as_micros() / self.width;
         let (now, run) = (self.held, &mut self.run);
@@ -188,7 +188,7 @@ impl AddressMetrics {
         run.peak_living = run.peak_living.max(now.living);
         run.peak_ending = run.peak_ending.max(now.ending);
         run.peak_leaked = run.peak_leaked.max(now.leaked);
-        // Each sample shows the most that was recorded at a time while it lasted.
+        // Each sample keeps the maximum that was recorded at one time within it.
         let last = run.samples.last().map(|sample| sample.at.as_micros() / self.width);
         if last != Some(number) {
             let from = last.map_or(0, |last| last + 1);
@@ -202,7 +202,7 @@ impl AddressMetrics {
         }
     }
 
-    /// What the run held, at its end.
+    /// The result at the end of the run.
     pub fn finish(&mut self, end: SimTime) -> AddressRun {
         let mut run = std::mem::take(&mut self.run);
         let next = run.samples.last().map_or(0, |sample| sample.at.as_micros() / self.width + 1);
@@ -240,7 +240,7 @@ mod tests {
     use crate::workload::How;
     use kube_sim::rt::ProcessId;
 
-    /// Runs for 300 s, so that a sample lasts one.
+    /// A run of 300 s, so that a sample lasts one second.
     struct Stage {
         registry: Registry,
         metrics: AddressMetrics,

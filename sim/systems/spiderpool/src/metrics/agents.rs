@@ -1,4 +1,4 @@
-//! What agents that share pools do to each other: calls, conflicts, and records that were lost.
+//! The effects that agents with shared pools have on each other: calls, conflicts, and lost records.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use sim_harness::system::{Figures, Metric, RunEnd};
 
 use crate::workload::{IpamNote, ReclaimNote, Refusal};
 
-/// An address that was told to somebody who counts on its record.
+/// A pod that was told an address and relies on its record.
 struct Told {
     uid: Arc<str>,
     lost: bool,
     shared: bool,
 }
 
-/// Counts what the agents of Spiderpool do at their pools, as `sim_byom::metrics::PoolMetrics` does for adaptors: a call is an ADD that an
-/// agent takes on, an attempt one at a pool. A kubelet asks again until its pod is served, so that there may be more calls than pods.
+/// Counts the operations of Spiderpool's agents on their pools, as `sim_byom::metrics::PoolMetrics` does for adaptors. A call is an ADD
+/// that an agent accepts, an attempt is one at a pool. A kubelet asks again until its pod is served, so there may be more calls than pods.
 pub struct AgentMetrics {
     pools: KindId,
     counts: PoolCounts,
     took: Vec<Seconds>,
     began: Option<SimTime>,
     ended: SimTime,
-    /// By pool and address, who was told it and has not begun to give it back.
+    /// By pool and address, the pods that were told the address and have not begun to give it back.
     told: FxHashMap<(Arc<str>, IpAddr), Vec<Told>>,
     shared_addresses: u64,
-    /// By pod, whether somebody has asked for it more than once.
+    /// By pod, whether it has been asked for more than once.
     asked: FxHashMap<Arc<str>, bool>,
     /// The pools as they were last committed, by name.
     last: FxHashMap<Arc<str>, Obj>,
@@ -45,10 +45,10 @@ pub(super) fn records(pool: &Obj) -> Option<&PoolIPAllocations> {
 }
 
 impl AgentMetrics {
-    /// Which events it wants to see.
+    /// The events that this metric observes.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// The metrics of the pools that `registry` knows.
+    /// The metrics of the pools in `registry`.
     pub fn new(registry: &Registry) -> Self {
         Self {
             pools: registry.id::<SpiderIPPool>(),
@@ -63,7 +63,7 @@ impl AgentMetrics {
         }
     }
 
-    /// Takes an event in: notes of agents, releases that replicas announce, and commits of pools. Others change nothing.
+    /// Processes an event: notes of agents, releases that replicas announce, and commits of pools. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { note, .. } => {
@@ -123,7 +123,7 @@ impl AgentMetrics {
 
     fn tell(&mut self, pool: &Arc<str>, address: IpAddr, uid: &Arc<str>) {
         let all = self.told.entry((pool.clone(), address)).or_default();
-        // Who asks again is told the same.
+        // A repeated request gets the same answer.
         if all.iter().any(|told| told.uid == *uid) {
             return;
         }
@@ -163,7 +163,7 @@ impl AgentMetrics {
         }
     }
 
-    /// What the run did, at its end.
+    /// The result at the end of the run.
     pub fn finish(&mut self) -> PoolRun {
         let mut counts = self.counts;
         counts.shared_addresses = self.shared_addresses;

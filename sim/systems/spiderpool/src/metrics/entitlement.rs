@@ -1,4 +1,4 @@
-//! Until when a pod had a right to its addresses, and from when on reclaim may act on that.
+//! The end of a pod's entitlement to its addresses, and the time from which reclaim may act on it.
 
 use ipam_reports::reclaim::{ReclaimPath, RightEnd};
 use ipam_spiderpool::reclaim::ReclaimSettings;
@@ -7,34 +7,34 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_sim::cluster::{EPOCH, later};
 use sim_config::time::SimTime;
 
-/// Kubernetes' default of a grace, in seconds.
+/// Kubernetes' default grace period, in seconds.
 const DEFAULT_GRACE: i64 = 30;
-/// w of G §10.2: five tries with their back-off, the requests around them, and what watches are behind. As claims take it.
+/// w of G §10.2: five tries with their backoff, the requests around them, and the lag of watches. The same value as in claims.
 const RELEASE: SignedDuration = SignedDuration::from_secs(10);
-/// s of G §10.2: the scan that is under way, and the next.
+/// s of G §10.2: the scan in progress, and the next.
 const SCANS: SignedDuration = SignedDuration::from_secs(2);
 
-/// What ends a pod's right to its addresses.
+/// The events that end a pod's entitlement to its addresses.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entitlement {
-    /// Its object is gone.
+    /// The time at which the pod's object was removed.
     gone: Option<SimTime>,
-    /// Its object says that it has ended.
+    /// The time at which the pod's status first said that it has ended.
     ended: Option<SimTime>,
-    /// Its grace is over: deletionTimestamp, the grace in it, and the additional delay. Not if the deletion was forced.
+    /// The end of the pod's grace: deletionTimestamp, the grace in it, and the additional delay. `None` if the deletion was forced.
     stop: Option<SimTime>,
-    /// What its containers have: terminationGracePeriodSeconds as last seen, or Kubernetes' default.
+    /// The grace period of the containers: terminationGracePeriodSeconds as last seen, or Kubernetes' default.
     grace: SignedDuration,
-    /// Whether all its containers have ended, as its status says.
+    /// Whether all containers have ended, by the pod's status.
     silent: bool,
 }
 
-/// The end of a right, and by when reclaim is to have acted on it.
+/// The end of an entitlement, and the time by which reclaim must have acted on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) by: RightEnd,
     pub(super) at: SimTime,
-    /// From when on tracing may act: until then containers may still run.
+    /// The time from which tracing may act; containers may run until then.
     due: SimTime,
 }
 
@@ -47,12 +47,12 @@ fn sim_time(time: jiff::Timestamp) -> SimTime {
 }
 
 impl Entitlement {
-    /// Whether a commit of this pod says anything about the end of its right.
+    /// Whether a commit of this pod affects the end of its entitlement.
     pub(super) fn is_touched(pod: &Pod, gone: bool) -> bool {
         gone || pod.metadata.deletion_timestamp.is_some() || has_ended(pod)
     }
 
-    /// The pod was committed at `at`, or its object went.
+    /// Processes a commit of the pod at `at`, or the removal of its object.
     pub(super) fn learn(&mut self, pod: &Pod, gone: bool, at: SimTime, delay: SignedDuration) {
         let seconds = |seconds: Option<i64>| SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_GRACE));
         self.grace = seconds(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
@@ -66,19 +66,19 @@ impl Entitlement {
         }
         if gone {
             self.gone.get_or_insert(at);
-            // A grace of 0 is that of whoever forced the deletion, not that of the containers.
+            // A grace of 0 comes from a forced deletion; the containers keep their own.
             self.stop = self.stop.filter(|_| pod.metadata.deletion_grace_period_seconds != Some(0));
         }
     }
 
-    /// The end of the right; `None` = it lasts.
+    /// The end of the entitlement; `None` = it lasts.
     pub(super) fn end(&self, delay: SignedDuration) -> Option<Ended> {
         let ends = [(RightEnd::Gone, self.gone), (RightEnd::Ended, self.ended), (RightEnd::GraceOver, self.stop)];
         let (by, at) = ends.into_iter().filter_map(|(by, at)| Some((by, at?))).min_by_key(|(_, at)| *at)?;
         let vanished = |gone| match self.stop {
             _ if self.silent => after(gone, delay),
             Some(stop) => after(gone, delay).max(stop),
-            // They have their grace twice, as if it began now.
+            // The containers get their grace period twice, counted from the removal of the object.
             None => after(gone, self.grace * 2 + delay),
         };
         let after_end = |ended| after(ended, self.grace + delay);
@@ -88,8 +88,9 @@ impl Entitlement {
 }
 
 impl Ended {
-    /// How long after the end of the right the bounds of G §10.2 let an address be recorded that goes on this way: until tracing may act,
-    /// and the pause of what finds it (GL1 to GL3), or until the next scan has (GL4 to GL7).
+    /// The time after the end of the entitlement within which an address that is reclaimed on this path must be free by the bounds of G
+    /// §10.2: until tracing may act, plus the pause of the loop that finds it (GL1 to GL3) or the time until the end of the next scan (GL4
+    /// to GL7).
     pub(super) fn bound(&self, path: ReclaimPath, settings: &ReclaimSettings) -> SignedDuration {
         let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         let finds = match path {
@@ -106,7 +107,7 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
-/// Whether all containers of a pod have ended, as its status says.
+/// Whether all containers of a pod have ended, by its status.
 fn all_terminated(pod: &Pod) -> bool {
     let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     statuses.all(|status| status.state.as_ref().is_some_and(|state| state.terminated.is_some()))
@@ -130,7 +131,7 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    /// What ended the right, when, and the bounds of tracing and of scans after that, in seconds.
+    /// The event that ended the entitlement, its time, and the bounds of tracing and of scans after that, in seconds.
     fn told(right: &Entitlement) -> (RightEnd, u64, i64, i64) {
         let settings = ReclaimSettings { interval: std::time::Duration::from_secs(100), ..ReclaimSettings::new(&Policy::hardened()) };
         let end = right.end(SignedDuration::from_secs(3)).unwrap();
@@ -150,12 +151,12 @@ mod tests {
     fn a_bound_counts_from_when_containers_have_ended_for_sure() {
         // Terminating and stuck: deletionTimestamp, its grace and the delay; then only the pause of tracing and the release.
         assert_eq!(told(&learned(&[(pod(Some(40), 20, "Running"), false, 20)])), (RightEnd::GraceOver, 63, 15, 112));
-        // Gone before that: tracing waits for it.
+        // Gone before that: tracing waits for the end of the grace.
         let vanished = learned(&[(pod(Some(40), 20, "Running"), false, 20), (pod(Some(40), 20, "Running"), true, 50)]);
         assert_eq!(told(&vanished), (RightEnd::Gone, 50, 13 + 15, 13 + 112));
         // Forced: the grace twice, and the delay.
         assert_eq!(told(&learned(&[(pod(Some(20), 0, "Running"), true, 20)])), (RightEnd::Gone, 20, 43 + 15, 43 + 112));
-        // Ended and kept: a grace and the delay.
+        // Ended and kept: the grace once, and the delay.
         assert_eq!(told(&learned(&[(pod(None, 0, "Succeeded"), false, 30)])), (RightEnd::Ended, 30, 23 + 15, 23 + 112));
         assert_eq!(Entitlement::default().end(SignedDuration::ZERO), None);
     }

@@ -1,4 +1,4 @@
-//! What agents and the controller did to each other, which addresses were held, and what was reclaimed.
+//! Metrics of the conflicts between agents and the controller, of the addresses held, and of reclaim.
 
 mod addresses;
 mod agents;

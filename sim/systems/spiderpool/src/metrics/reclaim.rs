@@ -1,4 +1,4 @@
-//! How reclaim's removals of records lie to the ends of sandboxes and to the ends of pods' entitlements (G §10).
+//! Times between reclaim's removals of records and the ends of sandboxes and of pods' entitlements (G §10).
 //!
 //! ```text
 //!  kubelets' notes ──► silence: who answers on what, and until when ─┐
@@ -32,7 +32,7 @@ use super::entitlement::Entitlement;
 use super::silence::{Silence, Sound};
 use crate::workload::ReclaimNote;
 
-/// A record that a replica announced to remove.
+/// A record whose removal a replica has announced.
 struct Announced {
     address: IpAddr,
     uid: Arc<str>,
@@ -41,38 +41,38 @@ struct Announced {
     row: Row,
 }
 
-/// A removal. Its margin may not be known before the run ends.
+/// A removal. Its margin may not be known before the end of the run.
 struct Removal {
     at: SimTime,
     uid: Arc<str>,
-    /// Of the pod on the address, at the removal.
+    /// The pod's activity on the address at the removal.
     sound: Option<Sound>,
     reclaimed: Reclaimed,
 }
 
-/// Measures what the replicas of Spiderpool's controller reclaim. Costs what pods' ends, sandboxes and releases there are; other writes
-/// of pools are not looked at.
+/// Measures what the replicas of Spiderpool's controller reclaim. The cost is proportional to the ends of pods, sandboxes and releases;
+/// other writes of pools are skipped.
 ///
-/// A sandbox belongs to a record by the UID of its pod. One that begins to answer only after the removal has no part in the margin.
+/// A sandbox belongs to a record by the UID of its pod. A sandbox that begins to answer only after the removal does not affect the margin.
 pub struct ReclaimMetrics {
     pods: KindId,
     pools: KindId,
     settings: ReclaimSettings,
     silence: Silence,
-    /// By UID, the pods that are on their way.
+    /// The entitlements of pods that are ending, by UID.
     entitlements: FxHashMap<Arc<str>, Entitlement>,
-    /// By replica, and by pool: what it announced and has not removed yet.
+    /// By replica and pool, the announced removals that have not happened yet.
     announced: FxHashMap<ProcessId, FxHashMap<Arc<str>, Vec<Announced>>>,
     removals: Vec<Removal>,
     /// The types whose objects keep addresses.
     owners: [KindId; 3],
-    /// Who scans: the replicas of the controller.
+    /// The replicas of the controller, which scan.
     replicas: FxHashSet<ProcessId>,
     effort: Effort,
 }
 
 impl ReclaimMetrics {
-    /// Which events it wants to see.
+    /// The events that this metric observes.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT).and(Interest::REQUEST);
 
     /// The metrics of replicas with these settings.
@@ -91,7 +91,7 @@ impl ReclaimMetrics {
         }
     }
 
-    /// Takes an event in: notes of kubelets and replicas, reads of owners, and commits of pods and pools. Others change nothing.
+    /// Processes an event: notes of kubelets and replicas, reads of owners, and commits of pods and pools. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { process, note } => {
@@ -132,7 +132,7 @@ impl ReclaimMetrics {
                 self.effort.scans += 1;
                 self.effort.standby_scans += u64::from(!leading);
             }
-            // Writes of a release that failed may come true later.
+            // Writes of a release that failed may still take effect later.
             ReclaimNote::ReleaseEnded { key, ok: true, .. } => {
                 let Some(pools) = self.announced.get_mut(&process) else { return };
                 pools.retain(|_, announced| {
@@ -160,7 +160,7 @@ impl ReclaimMetrics {
 
     fn pool(&mut self, at: SimTime, client: ProcessId, name: &str, before: Option<&Obj>, after: Option<&Obj>) {
         let Some(announced) = self.announced.get_mut(&client).and_then(|pools| pools.get_mut(name)) else { return };
-        // A pool that is gone was not reclaimed from.
+        // Deleting a pool is no reclaim.
         let (Some(before), Some(after)) = (before, after) else { return };
         let [before, after] = [before, after].map(|object| records(object));
         let holds = |records: Option<&PoolIPAllocations>, announced: &Announced| {
@@ -188,7 +188,7 @@ impl ReclaimMetrics {
         }
     }
 
-    /// What the run reclaimed, at its end.
+    /// The result at the end of the run.
     pub fn finish(&mut self, end: SimTime) -> ReclaimRun {
         let mut records = Vec::with_capacity(self.removals.len());
         for Removal { at, uid, sound, mut reclaimed } in std::mem::take(&mut self.removals) {
@@ -319,7 +319,7 @@ mod tests {
             self.commit::<SpiderIPPool>(client, &ObjectKey::cluster("p"), Some(&pool(&["a"])), Some(&pool(&[])));
         }
 
-        /// Path, margin, whether it was answered on, delay: all in seconds.
+        /// Path, margin, whether the address was answered on, and delay; times in seconds.
         fn figures(mut self) -> Vec<(ReclaimPath, Option<i64>, bool, Option<i64>)> {
             let run = self.metrics.finish(SimTime::ZERO + Duration::from_secs(1_000));
             let seconds = |margin: Margin| margin.as_micros() / 1_000_000;

@@ -1,4 +1,4 @@
-//! Until when the sandboxes of a pod answered on an address.
+//! The time until which the sandboxes of a pod answered on an address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,32 +7,32 @@ use kube_machinery::FxHashMap;
 use kube_sim::node::PodNote;
 use sim_config::time::SimTime;
 
-/// A sandbox that is there.
+/// A sandbox that exists.
 struct Sandbox {
     uid: Arc<str>,
     nics: Vec<(Arc<str>, Arc<[IpAddr]>)>,
 }
 
-/// A pod on an address.
+/// The interfaces of a pod that answer on one address.
 #[derive(Default)]
 struct Voice {
-    /// How many interfaces answer.
+    /// The number of interfaces that answer.
     live: u32,
-    /// When the last of them fell silent, each time.
+    /// The times at which the last of them stopped answering.
     ended: Vec<SimTime>,
 }
 
-/// What a pod does on an address.
+/// The state of a pod on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sound {
-    /// It does not answer any more, since this time.
+    /// It no longer answers, since this time.
     Silent(SimTime),
-    /// It answers, having fallen silent so often before.
+    /// It answers, having fallen silent this many times before.
     Answers(usize),
 }
 
-/// All sandboxes as kubelets tell of them: the truth, whatever the API says. A sandbox answers from its attachment until its interface
-/// is to be taken down, or it is gone.
+/// All sandboxes by the notes of kubelets: the ground truth, whatever the API says. A sandbox answers from its attachment until its
+/// interface is to be taken down, or it is gone.
 #[derive(Default)]
 pub(super) struct Silence {
     sandboxes: FxHashMap<Arc<str>, Sandbox>,
@@ -41,7 +41,7 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// A kubelet said something.
+    /// Processes a note of a kubelet.
     pub(super) fn note(&mut self, note: &PodNote, at: SimTime) {
         match note {
             PodNote::SandboxStarted { sandbox, uid, .. } => {
@@ -74,7 +74,7 @@ impl Silence {
         }
     }
 
-    /// A sandbox does not answer on a NIC any more, or on none.
+    /// Ends a sandbox's answers on a NIC, or on all of them.
     fn detach(&mut self, id: &str, nic: Option<&str>, at: SimTime) {
         let Some(sandbox) = self.sandboxes.get_mut(id) else { return };
         let Some(voices) = self.voices.get_mut(&sandbox.uid) else { return };
@@ -93,13 +93,13 @@ impl Silence {
         self.voices.get(uid)?.iter().find(|(known, _)| *known == address).map(|(_, voice)| voice)
     }
 
-    /// Whether any sandbox of a pod answers on an address; `None` = none ever did.
+    /// The state of a pod on an address; `None` = no sandbox of the pod ever answered on it.
     pub(super) fn of(&self, uid: &str, address: IpAddr) -> Option<Sound> {
         let voice = self.voice(uid, address)?;
         Some(voice.ended.last().filter(|_| voice.live == 0).map_or(Sound::Answers(voice.ended.len()), |ended| Sound::Silent(*ended)))
     }
 
-    /// When a pod that [answered](Sound::Answers) had fallen silent once more; `None` = it answers still.
+    /// The time at which a pod that [answered](Sound::Answers) fell silent again; `None` = it still answers.
     pub(super) fn after(&self, uid: &str, address: IpAddr, before: usize) -> Option<SimTime> {
         self.voice(uid, address)?.ended.get(before).copied()
     }

@@ -1,9 +1,8 @@
-//! What the switches of Spiderpool do, and how they are found.
+//! The effects of Spiderpool's mutations of allocation, and the ways they are found.
 
 use sim_harness::deviation::How;
 
-/// What each switch of [`ipam_spiderpool::Policy`] does. Which switches there are is told there, and a switch that has no row here does
-/// not compile.
+/// The effect of each switch of [`ipam_spiderpool::Policy`]. A switch that is missing in this list does not compile.
 pub const ABOUT: &[(&str, &str)] = &[
     ("upstream-ranges", "ranges, CIDRs and numbers are parsed with upstream's quirks (A §1.6, §14.2 to §14.7)"),
     ("ties-in-any-order", "pools of equal rank are tried in random order, not in the order in which the user lists them (A §4)"),
@@ -142,7 +141,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
 ];
 
-/// The switches that no claim finds by themselves.
+/// The switches that no claim finds, with the way each is found instead.
 pub const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("upstream-ranges", How::Explain),
     ("capacity-not-filtered", How::Explain),

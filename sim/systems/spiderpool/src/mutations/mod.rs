@@ -1,4 +1,4 @@
-//! What the mutations of Spiderpool do, and how they are found.
+//! The effects of Spiderpool's mutations, and the ways they are found.
 
 pub mod allocation;
 pub mod reclaim;

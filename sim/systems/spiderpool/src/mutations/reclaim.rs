@@ -1,8 +1,8 @@
-//! What the switches of reclaim do, and how they are found.
+//! The effects of Spiderpool's mutations of reclaim, and the ways they are found.
 
 use sim_harness::deviation::How;
 
-/// What each switch of [`ipam_spiderpool::reclaim::ReclaimPolicy`] does.
+/// The effect of each switch of [`ipam_spiderpool::reclaim::ReclaimPolicy`].
 pub const ABOUT: &[(&str, &str)] = &[
     (
         "records-before-endpoint",
@@ -95,7 +95,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("pools-without-version-skipped", "a scan skips pools that have no IP version yet (G §0.1)"),
 ];
 
-/// The switches that no claim finds by itself.
+/// The switches that no claim finds, with the way each is found instead.
 pub const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("tombstone-crashes", How::Crash),
     // An API server fills these fields in.

@@ -1,4 +1,4 @@
-//! A cluster that the user brings along: its nodes, pools and applications take the place of generated ones.
+//! A cluster that the user supplies: its nodes, pools and applications replace generated ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,35 +19,35 @@ use super::ops::{AppKind, ApplyApp, NAMESPACE, PoolPlan};
 use super::plan::{BroughtApp, SUBNETS, SpiderPlan};
 use super::subnets::ops::SubnetPlan;
 
-/// What the user's manifests hold.
+/// The content of the user's manifests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adopted {
     pub(super) nodes: Vec<String>,
-    /// The pools, so that people can change them.
+    /// The pools, so that operators can change them.
     pub(super) pools: Vec<PoolPlan>,
-    /// The subnets, for the same.
+    /// The subnets, so that operators can change them.
     pub(super) subnets: Vec<SubnetPlan>,
-    /// The applications, so that people can scale, roll out and lose pods of them.
+    /// The applications, so that operators can scale them, roll them out and delete their pods.
     pub(super) apps: Vec<ApplyApp>,
     kinds: BTreeSet<AppKind>,
-    /// The namespaces that something is in and that are not among the manifests.
+    /// The namespaces that contain objects and are not among the manifests.
     pub(super) namespaces: BTreeSet<String>,
-    /// What the ConfigMap of Spiderpool says, if it is there.
+    /// The content of Spiderpool's ConfigMap, if there is one.
     settings: BTreeMap<String, String>,
 }
 
-/// The ConfigMap in which Spiderpool's settings stand (A §10).
+/// The ConfigMap with Spiderpool's settings (A §10).
 const SETTINGS: &str = "spiderpool-conf";
-/// Its key under which most of them stand, as YAML.
+/// The key of the ConfigMap that holds most of the settings, as YAML.
 const CONF: &str = "conf.yml";
-/// Its key for what agents know as [`MULTUS`].
+/// The key of the ConfigMap for the setting that agents know as [`MULTUS`].
 const CLUSTER_NETWORK: &str = "clusterNetwork";
 /// The Multus network of first NICs.
 pub(super) const MULTUS: &str = "MULTUS_CLUSTER_NETWORK";
 
 impl Adopted {
-    /// What `objects` hold; `None` = nothing that could take the place of a generated cluster: no node, no pool, no subnet, no application,
-    /// no pod. Namespaces, reservations and settings alone are none.
+    /// The content of `objects`; `None` = nothing that could replace a generated cluster: no node, no pool, no subnet, no application, no
+    /// pod. Namespaces, reservations and settings alone are not enough.
     pub fn of(objects: &[(KindId, Obj)]) -> Option<Self> {
         let mut adopted = Self::default();
         for (_, object) in objects {
@@ -57,7 +57,7 @@ impl Adopted {
         for (_, object) in objects.iter().filter(|(_, object)| object.as_any().is::<Namespace>()) {
             adopted.namespaces.retain(|namespace| object.meta().name.as_ref() != Some(namespace));
         }
-        // Each cluster has them.
+        // Every cluster has these namespaces.
         adopted.namespaces.retain(|namespace| !matches!(namespace.as_str(), "default" | "kube-system"));
         let Self { nodes, pools, subnets, kinds, .. } = &adopted;
         let is_cluster = !(nodes.is_empty() && pools.is_empty() && subnets.is_empty() && kinds.is_empty());
@@ -94,7 +94,7 @@ impl Adopted {
             self.app(meta, AppKind::VirtualMachine, None);
         } else if let Some(pod) = any.downcast_ref::<Pod>() {
             self.kinds.insert(AppKind::Pod);
-            // Where a pod runs there is a machine, whether its Node is among the manifests or not.
+            // If a pod runs on a node, the node exists, whether its Node is among the manifests or not.
             self.node(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()));
         } else if meta.name.as_deref() == Some(SETTINGS)
             && let Ok(map) = serde_json::from_value::<ConfigMap>(object.to_value())
@@ -109,7 +109,7 @@ impl Adopted {
 
     fn app(&mut self, meta: &ObjectMeta, kind: AppKind, replicas: Option<i32>) {
         self.kinds.insert(kind);
-        // What has an owner is run by it.
+        // An object with an owner is part of that application.
         if meta.owner_references.as_ref().is_some_and(|owners| !owners.is_empty()) {
             return;
         }
@@ -122,10 +122,10 @@ impl Adopted {
         });
     }
 
-    /// Puts the user's cluster into the place of the generated one.
+    /// Replaces the generated cluster by the user's.
     ///
-    /// Settings that the scenario states (`stated`) are what it is about; else the user's count, and what they do not say is as if
-    /// nobody had said it.
+    /// Settings that the scenario states (`stated`) take precedence; otherwise the user's count, and settings that the user does not state
+    /// have their defaults.
     pub(super) fn move_in(&self, plan: &mut SpiderPlan, stated: &BTreeMap<String, String>) {
         if !self.nodes.is_empty() {
             plan.nodes = self.nodes.len() as u32;
@@ -141,7 +141,7 @@ impl Adopted {
         plan.kinds.clone_from(&self.kinds);
         let brought = |app: &ApplyApp| BroughtApp { app: app.app.clone(), namespace: app.namespace.clone(), kind: app.kind };
         plan.brought = self.apps.iter().map(brought).collect();
-        // A Deployment works through ReplicaSets, whether the manifests hold them or not.
+        // A Deployment uses ReplicaSets, whether the manifests contain them or not.
         if self.kinds.contains(&AppKind::Deployment) {
             plan.kinds.insert(AppKind::ReplicaSet);
         }
@@ -149,7 +149,7 @@ impl Adopted {
         let versions: BTreeSet<_> = versions.chain(self.subnets.iter().map(|subnet| subnet.spec.ip_version)).flatten().collect();
         for (name, version) in [("enableIPv4", IpVersion::V4), ("enableIPv6", IpVersion::V6)] {
             plan.settings.insert(name.to_owned(), versions.contains(&version.number()).to_string());
-            // Which families a cluster without any address is for cannot be told.
+            // The families of a cluster without any address are unknown.
             if versions.is_empty() {
                 plan.settings.remove(name);
             }
@@ -161,27 +161,27 @@ impl Adopted {
         }
         plan.settings.extend(self.settings.clone());
         plan.settings.extend(stated.clone());
-        // Subnets bring webhooks with them, and somebody has to serve these.
+        // Subnets need webhooks, and these need a replica that serves them.
         if plan.has_webhooks() {
             plan.controllers = plan.controllers.max(1);
         }
     }
 }
 
-/// The family of a pool or a subnet. Whoever wrote it by hand may leave to the webhook what follows from the CIDR.
+/// The family of a pool or a subnet. Hand-written manifests may leave out the family, which the webhook derives from the CIDR.
 fn version(stated: Option<i64>, cidr: &str) -> i64 {
     stated.unwrap_or(if cidr.contains(':') { 6 } else { 4 })
 }
 
-/// The settings for agents and for reclaim that stand in the ConfigMap. What concerns others is left out; what none of them would take was
-/// refused when the manifests were read.
+/// The settings for agents and for reclaim in the ConfigMap. Settings of other components are left out; unknown ones were refused when the
+/// manifests were read.
 fn settings(map: &ConfigMap) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut take = |name: &str, value: String| {
         let (name, policy) = (if name == CLUSTER_NETWORK { MULTUS } else { name }, Policy::hardened());
         let mut settings = AgentSettings::new(&policy);
         if settings.set(name, &value) == Ok(true) || ReclaimSettings::new(&policy).set(name, &value) == Ok(true) {
-            // The plan compares this one by its text.
+            // The plan compares the text of this setting.
             let value = if name == SUBNETS { settings.select.enable_spider_subnet.to_string() } else { value };
             found.insert(name.to_owned(), value);
         }

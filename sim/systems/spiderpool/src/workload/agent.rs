@@ -1,5 +1,5 @@
-//! The process of an agent: it fills its caches (upstream's those of pods and endpoints in its first ADD), then serves
-//! the plugins of its node until it ends.
+//! The process of an agent: it fills its caches (upstream fills those of pods and endpoints in its first ADD), then serves the plugins of
+//! its node until it ends.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::ops::AppKind;
 use super::site::{AgentCall, ApiClient, Site};
 use super::trace_observer::TraceObserver;
 
-/// One life of the agent of node `number`.
+/// Runs the agent of node `number` once, from its start to its end.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
     let node = &site.nodes[number];
     let env = site.env(&cluster, process);
@@ -39,8 +39,8 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
     node.listen(socket, detects_conflicts);
     while let Some(call) = calls.recv().await {
         let agent = agent.clone();
-        // A caller that has gone does not hear the answer; the agent goes on.
-        // In boxes of their own: an ADD is several times as large as the others, and too large to be moved about.
+        // If the caller has gone, nobody receives the answer; the agent goes on. Each call has a box of its own: an ADD is several times as
+        // large as the others, and too large to be moved about.
         drop(match call {
             AgentCall::Add(request, reply) => env.spawn(boxed(|| async move {
                 drop(reply.send(agent.add(&request).await.map_err(|error| told(&error))));
@@ -55,12 +55,12 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
     }
 }
 
-/// What agents look up to find the top controllers of pods of these kinds (A §6.1): a watch of anything else would only cost time. Should a
-/// pod need another kind all the same, its informer starts then.
+/// The types that agents need to find the top controllers of pods of these kinds (A §6.1): a watch of anything else would only cost time.
+/// If a pod needs another kind all the same, its informer starts then.
 fn needed(kinds: &BTreeSet<AppKind>) -> BTreeSet<LateKind> {
     let of = |kind: &AppKind| -> &[LateKind] {
         match kind {
-            // Of a kind that is not known only the reference is looked at.
+            // For a kind that is not known only the owner reference is read.
             AppKind::Pod | AppKind::VirtualMachine | AppKind::CloneSet | AppKind::CustomResource => &[],
             AppKind::StatefulSet => &[LateKind::StatefulSets],
             AppKind::Deployment => &[LateKind::ReplicaSets, LateKind::Deployments],

@@ -1,4 +1,4 @@
-//! Applications as objects of the API.
+//! The API objects of applications.
 
 use std::collections::BTreeMap;
 
@@ -22,22 +22,22 @@ use super::plan::SpiderPlan;
 /// The label of an application's pods.
 pub(super) const APP: &str = "app";
 
-/// The value of [`APP`]: the name, or the end of one that is longer than a label takes.
+/// The value of [`APP`]: the name, or its end if it is longer than a label value may be.
 pub(super) fn app_label(app: &str) -> &str {
     let end = &app[app.ceil_char_boundary(app.len().saturating_sub(VALUE_MAX))..];
     end.trim_start_matches(['-', '.'])
 }
 
-/// The label that tells the operation by which an object was made.
+/// The label with the operation that created an object.
 pub(super) const MADE_BY: &str = "example.com/operation";
-/// The annotation of a pod whose containers end by themselves: after how many microseconds.
+/// The annotation of a pod whose containers end by themselves: the time until then in microseconds.
 pub(super) const COMPLETES: &str = "example.com/completes-after-us";
 /// The annotation of a pod whose containers end with an error.
 pub(super) const FAILS: &str = "example.com/fails";
-/// The label that no node has.
+/// A label that no node has.
 const NOWHERE: &str = "example.com/nowhere";
 
-/// An object that makes pods, or a pod.
+/// An object that creates pods, or a pod.
 pub(super) enum App {
     Pod(Box<Pod>),
     StatefulSet(Box<StatefulSet>),
@@ -51,7 +51,7 @@ pub(super) enum App {
 }
 
 impl AppKind {
-    /// The type of its objects.
+    /// The kind of the objects of applications of this kind.
     pub(super) fn id(self, registry: &Registry) -> KindId {
         match self {
             Self::Pod | Self::CustomResource => registry.id::<Pod>(),
@@ -126,7 +126,7 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
             App::CloneSet(Box::new(CloneSet { metadata, spec, status: None }))
         }
         AppKind::VirtualMachine => {
-            // What a template for pods says is said of instances, whose pods inherit it.
+            // The template for pods goes into the instances, whose pods inherit it.
             let PodTemplateSpec { metadata: inherited, spec: of_pods } = template();
             let PodSpec { node_selector, termination_grace_period_seconds, .. } = of_pods.unwrap_or_default();
             let spec =
@@ -138,8 +138,8 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
     }
 }
 
-/// The workload of a [`AppKind::CustomResource`], another one for each operation. It shares either its name or its API version with the
-/// CloneSet that the cluster has.
+/// The owner of the pods of an [`AppKind::CustomResource`], a new one for each operation. It shares either its name or its API version with
+/// the cluster's CloneSet.
 fn custom_resource(apply: &ApplyApp, number: usize) -> OwnerReference {
     let hash = WordHash::new().text(&apply.namespace).text(&apply.app).word(number as u64).finish();
     let (api_version, kind) = if hash & 1 == 0 { ("apps.example.com/v1", "CloneSet") } else { (kruise::API_VERSION, "BroadcastJob") };
@@ -153,12 +153,12 @@ fn custom_resource(apply: &ApplyApp, number: usize) -> OwnerReference {
     }
 }
 
-/// As Kubernetes writes it.
+/// A number in the type that Kubernetes uses.
 fn count(number: u32) -> i32 {
     number.min(i32::MAX as u32) as i32
 }
 
-/// How the pods of a StatefulSet are replaced, if not all of them, one after the other.
+/// The update strategy of a StatefulSet; `None` = the default, a rolling update of all pods.
 fn update_strategy(apply: &ApplyApp) -> Option<StatefulSetUpdateStrategy> {
     if apply.on_delete {
         return Some(StatefulSetUpdateStrategy { type_: Some("OnDelete".to_owned()), rolling_update: None });

@@ -1,4 +1,4 @@
-//! Disruption budgets: what people say of how many pods of an application evictions may take away (K §6.5).
+//! Disruption budgets: limits on the number of pods of an application that evictions may remove (K §6.5).
 
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -10,8 +10,8 @@ use super::apps::{APP, app_label};
 use super::ops::ApplyApp;
 use super::pod_count::PodCount;
 
-/// Gives an application of several pods a budget, in one of the ways in which people write them. One that lets none go would keep a node
-/// from being drained for ever.
+/// Gives an application of several pods a budget, in one of the usual forms. Each lets some pod go; otherwise a node could never be
+/// drained.
 pub(super) fn draw(draw: &mut Draw, apply: &mut ApplyApp) {
     match draw.below(4) {
         0 => apply.min_available = Some(PodCount::Number(apply.replicas - 1)),
@@ -21,7 +21,7 @@ pub(super) fn draw(draw: &mut Draw, apply: &mut ApplyApp) {
     }
 }
 
-/// A budget says what has to stay or what may go, and not both, as the API server has it.
+/// Checks that a budget has either a minimum of available or a maximum of unavailable pods, as the API server does.
 pub(super) fn check(apply: &ApplyApp) -> Result<(), InvalidValue> {
     match (apply.min_available, apply.max_unavailable) {
         (Some(_), Some(most)) => {
@@ -33,7 +33,7 @@ pub(super) fn check(apply: &ApplyApp) -> Result<(), InvalidValue> {
 }
 
 impl ApplyApp {
-    /// Whether it has a budget.
+    /// Whether the application has a budget.
     pub(super) fn has_budget(&self) -> bool {
         self.min_available.is_some() || self.max_unavailable.is_some()
     }

@@ -1,4 +1,4 @@
-//! The setting of a closed loop: nodes whose pods ask one after the other ([`rounds`](super::rounds)).
+//! The setting of a closed loop, in which the pods of a node ask one after the other ([`rounds`](super::rounds)).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,23 +7,23 @@ use sim_config::{Problem, Problems, Source};
 use sim_harness::plan::OPS_MAX;
 use sim_harness::workload::{InvalidValue, at_most, from_one_to};
 
-/// The pods of a node ask one after the other: the next call comes when the one before is over.
+/// A closed loop, in which the pods of a node ask one after the other: each call starts when the one before is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// How many pods each node has, from 1. A call that is refused counts, and the next one follows at once.
+    /// The number of pods of each node, from 1. A call that is refused counts, and the next one follows at once.
     pub times: u32,
-    /// How long after the first ADDs the pods of all nodes are released, again one after the other; they are deleted halfway. Unset = their
-    /// addresses are kept.
+    /// The time from the first ADDs until the pods of all nodes are released, again one after the other; they are deleted halfway. Unset =
+    /// their addresses are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
 }
 
-/// The most pods of a node.
+/// The maximum number of pods of a node.
 const TIMES_MAX: u32 = 10_000;
 
 impl ClosedLoop {
-    /// What is wrong with it on so many nodes, where `others` are settings that need kubelets, and whether they are set.
+    /// The problems of the setting for this number of nodes; `others` are settings that need kubelets, each with whether it is set.
     pub(super) fn problems(self, source: Source<'_>, nodes: u32, others: &[(&str, bool)]) -> Problems {
         let key = "workload.closed_loop.times";
         let mut problems = from_one_to(source, key, self.times, TIMES_MAX);
@@ -35,13 +35,13 @@ impl ClosedLoop {
     }
 }
 
-/// A setting that means nothing without kubelets.
+/// The problem of a setting that has no effect without kubelets.
 fn no_kubelets(source: Source<'_>, key: &str) -> Problem {
     let wrong = format!("`workload.closed_loop` and `{key}` do not go together: in a closed loop nodes have no kubelets");
     source.problem(key, wrong, "one of them")
 }
 
-/// An application whose pods nobody would serve.
+/// The problem of an application whose pods would not be served.
 pub(super) fn no_applications(app: &str) -> InvalidValue {
     let wrong = format!("`{app}` would stay without a network: in a closed loop (`workload.closed_loop`) nodes have no kubelets");
     InvalidValue::value(app, wrong, "no application, or no closed loop")

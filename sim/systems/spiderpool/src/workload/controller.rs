@@ -20,7 +20,7 @@ use super::plan::controller_settings_of;
 use super::reclaim_trace_observer::ReclaimTraceObserver;
 use super::site::{ApiClient, Site};
 
-/// How long a replica waits before it starts again: the first back-off of a kubelet.
+/// The time until a replica starts again: the first backoff of a kubelet.
 const BACK_OFF: Duration = Duration::from_secs(10);
 
 /// The lease of the leader.
@@ -28,7 +28,7 @@ pub(super) fn lease() -> ObjectKey {
     ObjectKey::namespaced("kube-system", "spiderpool-controller-leader")
 }
 
-/// One life of a replica.
+/// Runs a replica once, from its start to its end.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId) {
     let name = cluster.rt.process_name(process);
     let env = site.env(&cluster, process);
@@ -37,12 +37,12 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
     if site.plan.reclaim {
         return reclaiming(&site, &cluster, process, client, env).await;
     }
-    // One that loses its leadership ends and is started anew.
+    // A replica that loses its leadership ends and is started anew.
     loop {
         let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
         let settings = ControllerSettings { election, ..settings(&site, policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
-        // A configuration that cannot work would say so at each turn.
+        // A configuration that cannot work would fail in each turn.
         let work = async {
             if site.plan.serves_subnets() {
                 let subnets = subnets(&site, policy, client.clone(), env.clone());
@@ -56,14 +56,14 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
     }
 }
 
-/// What every replica is told, but for the election.
+/// The settings of every replica, without the election.
 fn settings(site: &Site, policy: Policy) -> ControllerSettings {
     controller_settings_of(&site.settings.lock(), policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
 }
 
-/// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).
+/// The part of a replica that creates auto pools and manages subnets, while it leads (A §8).
 ///
-/// Kinds that it does not know it looks up live: of those there is the CloneSet.
+/// Kinds that it does not know are read live; the CloneSet is one of them.
 fn subnets(
     site: &Site,
     policy: Policy,
@@ -76,7 +76,7 @@ fn subnets(
     SubnetController::new(client, env, (), third_party, settings, select)
 }
 
-/// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
+/// Runs a replica that reclaims once, from its start to its end. It runs for leader again and again without end (G §8).
 async fn reclaiming(site: &Site, cluster: &Arc<Cluster>, process: ProcessId, client: ApiClient, env: SimEnv) {
     let policy = site.policy(cluster, process);
     let settings = site.reclaim_settings(&policy);
@@ -95,7 +95,7 @@ async fn reclaiming(site: &Site, cluster: &Arc<Cluster>, process: ProcessId, cli
         }
     };
     if hooks::beside(site, cluster, process, client.clone(), env.clone(), work).await.is_err() {
-        // With an election that cannot work client-go ends the process, and so it goes again and again.
+        // With an election that cannot work client-go ends the process, again and again.
         env.sleep(BACK_OFF).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A cluster with Spiderpool with values that may be open, and what people do with it.
+//! A cluster with Spiderpool whose values may be open, and the operations on it.
 
 mod cluster;
 mod manifests;
@@ -47,204 +47,206 @@ pub use operations::PoolChange;
 pub use rules::PoolRule;
 pub use wishes::PoolWish;
 
-/// A cluster and what operators do with it, of which values may be open. By default a few applications come and go.
+/// A cluster and the operations on it, with values that may be open. By default a few applications come and go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpiderDraft {
-    /// How many nodes, each with one agent and one kubelet.
+    /// The number of nodes, each with one agent and one kubelet.
     pub nodes: Choice<u32>,
-    /// Whether the agent and the kubelet of a node run only while it has pods: what a cluster of thousands of nodes needs.
-    /// Caches are then never older than the node's oldest pod.
+    /// Whether the agent and the kubelet of a node run only while it has pods, as a cluster of thousands of nodes needs. Caches are then
+    /// never older than the node's oldest pod.
     pub on_demand: bool,
-    /// Whether nodes that fall silent are noticed and their pods evicted; kubelets then say that they are alive (K §6).
+    /// Whether nodes that fall silent are detected and their pods evicted; kubelets then send heartbeats (K §6).
     pub node_lifecycle: bool,
-    /// How long a node may be silent before its condition Ready becomes Unknown.
+    /// The time that a node may be silent before its condition Ready becomes Unknown.
     pub monitor_grace: Choice<Span>,
-    /// How long pods bear a lost node, in whole seconds, if they do not say it themselves.
+    /// The time that pods tolerate a lost node, in whole seconds, unless they set their own.
     pub toleration: Choice<Span>,
-    /// How many replicas of Spiderpool's controller; they elect a leader.
+    /// The number of replicas of Spiderpool's controller; they elect a leader.
     pub controllers: Choice<u32>,
-    /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
+    /// Whether the controller reclaims addresses of pods that are gone without a DEL (G).
     pub reclaim: bool,
     /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
-    /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
+    /// to pass; otherwise objects are created as their webhooks would have left them. With subnets the webhooks are always served.
     pub admission: bool,
     /// Whether agents have upstream's token buckets: 50 reads and 50 writes of each type a second, burst 100 (A §10).
     pub throttled: Choice<bool>,
-    /// How long the plugin listens for another host on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
-    /// second apart. Unset = no time.
+    /// The time that the plugin listens for another host on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times,
+    /// a second apart. Unset = no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Choice<Span>>,
-    /// Settings other than by default, by their names in A §10; of a list of values each run has one.
+    /// Settings that differ from the defaults, by their names in A §10; each run takes one value of a list.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Choice<String>>,
-    /// How agents try a write of a pool again that met a conflict; upstream's is fixed in its code.
+    /// The backoff with which agents retry a write of a pool after a conflict; upstream's is fixed in its code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffPlan>,
-    /// How long things take on a node.
+    /// The durations of steps on a node.
     pub kubelet: KubeletDelays,
-    /// On how many nodes the container runtime does not tell the plugin the UID of a pod, as it was before 2021 (K §5.1).
+    /// The share of nodes whose container runtime does not tell the plugin the UID of a pod, as before 2021 (K §5.1).
     pub runtimes_without_uid: Probability,
-    /// In place of applications each node has pods that ask one after the other, from `kubelet.network_ready` on; no kubelet, and so no
-    /// sandbox, takes any time. Unset = kubelets ask for the pods of applications.
+    /// A closed loop: instead of applications each node has pods that ask one after the other, from `kubelet.network_ready` on; no kubelet,
+    /// and so no sandbox, takes any time. Unset = kubelets ask for the pods of applications.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
-    /// Which addresses pods have.
+    /// The IP families of pods.
     pub families: Choice<Families>,
-    /// How many pools there are of each family.
+    /// The number of pools of each family.
     pub pools: Choice<u32>,
-    /// How many addresses each of them has.
+    /// The number of addresses of each pool.
     pub addresses: Choice<u32>,
-    /// How many pools of each family serve pods that name none.
+    /// The number of pools of each family that serve pods that name none.
     pub default_pools: Choice<u32>,
-    /// Which rule keeps each of them for some pods (A §3). With one that serves no pod, pods that name no other get no address.
+    /// The rule that restricts each pool to some pods (A §3). If it serves no pod, pods that name no other pool get no address.
     pub rules: Choice<PoolRule>,
     /// Whether the CNI configuration has `match_master_subnet`: a pool serves a pod only if the NIC of its node has an address in the
-    /// pool's subnet (A §3, rule 11). Each node's has one in some of the subnets, at least one of each family.
+    /// pool's subnet (A §3, rule 11). The NIC of each node has addresses in some of the subnets, at least one of each family.
     pub match_master_subnet: Choice<bool>,
-    /// How many routes each pool and subnet has, and each application wishes for (A A14). Half of the wishes are by a gateway in one of the
-    /// subnets.
+    /// The number of routes of each pool and subnet, and of those that each application asks for (A A14). Half of the latter have a gateway
+    /// in one of the subnets.
     pub routes: Choice<u32>,
-    /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the
+    /// The number of namespaces of applications, at most 100. If there are several, not all of them name pools (`wishes`), and some use the
     /// keys of the documents.
     pub namespaces: Choice<u32>,
-    /// How many subnets there are of each family, from which pools are cut for applications (A §8).
+    /// The number of subnets of each family, from which pools are cut for applications (A §8).
     pub subnets: Choice<u32>,
-    /// How many addresses each of them has.
+    /// The number of addresses of each subnet.
     pub subnet_addresses: Choice<u32>,
-    /// How many pools operators have cut from each of them by hand. Pods may name these like any other.
+    /// The number of pools that operators have cut by hand from each subnet. Pods may name these like any other pool.
     pub subnet_pools: Choice<u32>,
-    /// How many addresses an application asks its subnet for.
+    /// The number of addresses that an application asks its subnet for.
     pub ip_number: Choice<IpNumber>,
-    /// How many of them are more than its pods need, if it says a number.
+    /// The number of addresses beyond those that its pods need, if it asks for a number.
     pub spare: Choice<u32>,
-    /// How many applications want their pools to outlive them (`ippool-reclaim: "false"`).
+    /// The share of applications whose pools outlive them (`ippool-reclaim: "false"`).
     pub keeps_pools: Probability,
-    /// How many applications there are.
+    /// The number of applications.
     pub apps: Choice<u32>,
-    /// Of which kind each is; if there are none, of which kinds those of scripted operations are.
+    /// The kind of each application; without applications, the kinds of those that scripted operations create.
     pub kinds: Choice<AppKind>,
-    /// How many pods each has.
+    /// The number of pods of each application.
     pub replicas: Choice<u32>,
-    /// How its pods come to their pools.
+    /// The way in which its pods ask for pools.
     pub wishes: Choice<PoolWish>,
-    /// How many NICs its pods have.
+    /// The number of NICs of its pods.
     pub nics: Choice<u32>,
-    /// How many applications are written with a mistake in what they request. Operators correct most of them after a while.
+    /// The share of applications that are written with a mistake in their requests. Operators correct most of them after a while.
     pub mistaken: Probability,
-    /// Which mistake each of these applications is written with.
+    /// The mistake of each of these applications.
     pub mistake: Choice<WishMistake>,
-    /// How many applications start and stop all their pods at once, if they are StatefulSets.
+    /// The share of applications that start and stop all their pods at once, if they are StatefulSets.
     pub parallel: Probability,
-    /// How long pods may take to stop, in seconds.
+    /// The grace period of pods, in seconds.
     pub grace: Choice<u32>,
-    /// When each application is created.
+    /// The time at which each application is created.
     pub arrival: Choice<Span>,
-    /// How long it lives before it is deleted.
+    /// The life of each application, until it is deleted.
     pub life: Choice<Span>,
-    /// How often each CronJob starts a Job.
+    /// The interval at which each CronJob starts a Job.
     pub every: Choice<Span>,
-    /// How many applications are deleted again.
+    /// The share of applications that are deleted again.
     pub deleted: Probability,
-    /// How many of those are created again under the same name.
+    /// The share of these that are created again under the same name.
     pub replaced: Probability,
-    /// How many deletions of pods are forced: the API forgets the pod before its kubelet has stopped it.
+    /// The share of deletions of pods that are forced: the API forgets the pod before its kubelet has stopped it.
     pub forced: Probability,
-    /// How many of the StatefulSets that are deleted leave their pods behind, for the next of the name to adopt.
+    /// The share of deleted StatefulSets that leave their pods behind, to be adopted by the next one of the same name.
     pub orphaned: Probability,
-    /// How many applications are deleted in the foreground: they stay until their pods are gone.
+    /// The share of applications that are deleted in the foreground: they stay until their pods are gone.
     pub foreground: Probability,
-    /// How many applications are scaled, once.
+    /// The share of applications that are scaled, once.
     pub scaled: Probability,
-    /// To how many pods.
+    /// The number of pods after scaling.
     pub scaled_to: Choice<u32>,
-    /// How many of these are scaled back soon after.
+    /// The share of these that are scaled back soon after.
     pub scaled_back: Probability,
-    /// How many applications have all their pods replaced, once.
+    /// The share of applications whose pods are all replaced, once.
     pub rolled_out: Probability,
-    /// How many roll-outs also change the pools that pods name.
+    /// The share of roll-outs that also change the pools that pods name.
     pub rewished: Probability,
-    /// How many roll-outs also change how many NICs pods have, and the pools that they name; of those as many are followed by another one.
+    /// The share of roll-outs that also change the number of NICs of pods, and the pools that they name; the same share of these is
+    /// followed by another one.
     pub rewired: Probability,
-    /// Where `rules` look at the label `example.com/zone`: how many nodes, namespaces and applications have another value for a while.
+    /// If `rules` use the label `example.com/zone`: the share of nodes, namespaces and applications whose value of it differs for a while.
     pub relabelled: Probability,
-    /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
-    /// others a while later.
+    /// The share of roll-outs of StatefulSets that come in two parts: at first only the pods from some ordinal on are replaced
+    /// (`partition`), the others a while later.
     pub partitioned: Probability,
-    /// How many StatefulSets leave outdated pods as they are until an operator deletes them (`OnDelete`).
+    /// The share of StatefulSets that leave outdated pods alone until an operator deletes them (`OnDelete`).
     pub on_delete: Probability,
     /// The first ordinal of StatefulSets.
     pub start: Choice<u32>,
-    /// How many StatefulSets are given another first ordinal, once.
+    /// The share of StatefulSets that are given another first ordinal, once.
     pub renumbered: Probability,
-    /// How often an operator deletes a pod of each application.
+    /// The number of times that an operator deletes a pod of each application.
     pub pods_deleted: Choice<u32>,
-    /// How many VMs are moved to another node.
+    /// The share of VMs that are moved to another node.
     pub migrated: Probability,
-    /// How many bare pods complete by themselves, at the time at which they would be deleted.
+    /// The share of bare pods that complete by themselves, at the time at which they would be deleted.
     pub completes: Probability,
-    /// How often operators change a pool for a while.
+    /// The number of times that operators change a pool for a while.
     pub pool_changes: Choice<u32>,
-    /// What operators do to the pool in each such change; they undo it after `changed_for`.
+    /// The change that operators make to the pool; they undo it after `changed_for`.
     pub pool_change: Choice<PoolChange>,
-    /// How many of the changes to a pool's spec are written by server-side apply.
+    /// The share of changes to a pool's spec that are written by server-side apply.
     pub applied: Probability,
-    /// How many records of pods that never existed are written into pools, as a release leaves them that lost its endpoints,
-    /// or a backup brings them back.
+    /// The number of records of pods that never existed that are written into pools, as a release leaves them that lost its endpoints, or a
+    /// restored backup.
     pub leaked: Choice<u32>,
-    /// How many leaked records are under a name that no pod can have: their owner cannot be determined, and they stay (G S-0).
+    /// The share of leaked records under a name that no pod can have: their owner cannot be determined, and they stay (G S-0).
     pub damaged: Probability,
-    /// How many leaked records are under a key that is no address: they hold none, and stay.
+    /// The share of leaked records under a key that is no address: they hold none, and stay.
     pub misplaced: Probability,
-    /// How many operators create overlapping pools at the same time, of IPv4, for pods that name none.
+    /// The number of operators that create overlapping pools at the same time, of IPv4, for pods that name none.
     pub overlapping: Choice<u32>,
-    /// How often operators change a subnet for a while.
+    /// The number of times that operators change a subnet for a while.
     pub subnet_changes: Choice<u32>,
-    /// What operators do to the subnet in each such change; they undo it after `changed_for`.
+    /// The change that operators make to the subnet; they undo it after `changed_for`.
     pub subnet_change: Choice<SubnetChange>,
-    /// How often operators apply a manifest of a pool, a subnet or a reservation, and another one of the same object after `changed_for`:
-    /// that of the cluster, to restore it, or one that nothing in the cluster needs, which they delete in the end.
+    /// The number of times that operators apply a manifest of a pool, a subnet or a reservation, and another one of the same object after
+    /// `changed_for`: that of the cluster, to restore it, or one that nothing in the cluster needs, which they delete in the end.
     pub manifests: Choice<u32>,
-    /// What is odd about each such manifest; some have two of these.
+    /// The oddity of each such manifest; some have two.
     pub manifest: Choice<ManifestFlaw>,
-    /// How often operators drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
+    /// The number of times that operators drain a node for a while: it takes no new pods, and its own are evicted except those of
+    /// DaemonSets.
     pub drains: Choice<u32>,
-    /// How often operators change settings: each that `settings` leaves open is drawn anew, and agents and replicas of the controller are
-    /// restarted one after the other, so that for a while they go by different ones.
+    /// The number of times that operators change settings: each that `settings` leaves open is drawn anew, and agents and replicas of the
+    /// controller are restarted one after the other, so that for a while they use different settings.
     pub settings_changes: Choice<u32>,
-    /// How long after one process the next is restarted then, agents and replicas side by side.
+    /// The time between two of these restarts, agents and replicas in parallel.
     pub settings_every: Choice<Span>,
-    /// How many applications of several pods have a disruption budget: `minAvailable` or `maxUnavailable`, a number or a percentage. Each
-    /// lets one pod go, if not more.
+    /// The share of applications of several pods that have a disruption budget: `minAvailable` or `maxUnavailable`, a number or a
+    /// percentage. Each lets at least one pod go.
     pub budgeted: Probability,
-    /// For how long pools and subnets are changed, and nodes drained.
+    /// The time for which pools and subnets are changed, and nodes drained.
     pub changed_for: Choice<Span>,
-    /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets, drains.
+    /// The time of each of these events: scaling, roll-outs, deletions of pods, changes of pools and subnets, drains.
     pub events: Choice<Span>,
-    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs; `-` = standard
+    /// A file from which the pods come instead: CSV with a header; relative to the scenario, or to where the program runs; `-` = standard
     /// input. Times are seconds from the start of the trace, or dates of RFC 3339, of which the first creation is the start. Of the time at
-    /// which a pod was scheduled it only matters whether there is one: such a pod is bound at once, each other one stays pending. Without
+    /// which a pod was scheduled it only matters whether there is one: such a pod is bound at once, every other one stays pending. Without
     /// such a column all are bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// By how much the time of the trace is compressed.
+    /// The factor by which the time of the trace is compressed.
     pub trace_compression: u32,
-    /// How many pods each pod of the trace stands for, at most 1000.
+    /// The number of pods that each pod of the trace stands for, at most 1000.
     pub trace_replication: u32,
-    /// What the columns of the trace are called: `name`, `creation_time`, `deletion_time`, `scheduled_time`, if not so.
+    /// The names of the trace's columns, where they differ from `name`, `creation_time`, `deletion_time` and `scheduled_time`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub trace_columns: BTreeMap<String, String>,
-    /// What the trace says, once it was read.
+    /// The rows of the trace, once it has been read.
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) rows: Arc<TraceRows>,
-    /// What the user's own cluster holds, if there is one: then nothing of this is generated besides events.
+    /// The content of the user's own cluster, if there is one: then nothing of this is generated except events.
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) adopted: Option<Arc<Adopted>>,
 }
 
-/// As many pods may each pod of a trace stand for. More is a slip of the pen.
+/// The maximum number of pods for each pod of a trace; a larger number is probably a typing error.
 const TRACE_REPLICATION_MAX: u64 = 1_000;
 
 fn probability(value: f64) -> Probability {
@@ -343,20 +345,20 @@ impl Default for SpiderDraft {
 }
 
 impl SpiderDraft {
-    /// Whether pools may look at a label that people change.
+    /// Whether pools may select by a label that operators change.
     fn has_zones(&self) -> bool {
         self.adopted.is_none() && self.rules.written().into_iter().any(|rule| rule.looks_at_zone())
     }
 
-    /// The pods of its trace, once it was read; `None` = it has none.
+    /// The pods of the trace, once it has been read; `None` = the draft has no trace.
     pub fn trace_rows(&self) -> Option<&TraceRows> {
         self.trace.is_some().then_some(&*self.rows)
     }
 
-    /// Puts other pods in the place of those of its trace.
+    /// Replaces the pods of the trace.
     ///
     /// # Errors
-    /// How many operations they make, if that is more than a run may have.
+    /// The number of operations that they need, if a run may not have as many.
     pub fn set_trace_rows(&mut self, rows: TraceRows) -> Result<(), u64> {
         match rows.too_many(self.trace_replication) {
             Some(operations) => Err(operations),
@@ -484,7 +486,7 @@ impl Draft for SpiderDraft {
         } else {
             let apps = self.apps.draw(draw);
             if apps == 0 {
-                // Operations that are scripted make applications of the kinds that are named.
+                // Scripted operations create applications of the named kinds.
                 plan.kinds.extend(self.kinds.written().into_iter().copied());
             }
             for number in 0..apps {
@@ -510,7 +512,7 @@ impl Draft for SpiderDraft {
                 drawn.subnet_change(draw);
             }
         }
-        // Drawn for those only who ask for it: what others draw stays as it was.
+        // Drawn only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if *self.manifests.bounds().1 > 0 && !versions.is_empty() {
             for _ in 0..self.manifests.draw(draw) {
                 drawn.manifest(draw);
@@ -533,7 +535,7 @@ impl Draft for SpiderDraft {
         plan.node_lifecycle = self
             .node_lifecycle
             .then(|| NodeLifecycle { monitor_grace: self.monitor_grace.draw(draw), toleration: self.toleration.draw(draw) });
-        // Drawn last, and for those only who ask for it: what others draw stays as it was.
+        // Drawn last, and only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if self.runtimes_without_uid.get() > 0.0 {
             plan.runtimes_without_uid = (0..plan.nodes).filter(|_| draw.chance(self.runtimes_without_uid.get())).collect();
         }
@@ -543,7 +545,7 @@ impl Draft for SpiderDraft {
 
     fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
         let Some(trace) = &self.trace else { return Ok(()) };
-        // What stands in a scenario is beside it; what is given on the command line is where that is.
+        // A path in a scenario is relative to the scenario, a path on the command line to the working directory.
         let beside = folder.join(trace);
         let path = if beside.exists() { beside } else { PathBuf::from(trace) };
         if !path.exists() && trace != STANDARD_INPUT {

@@ -1,4 +1,4 @@
-//! Draining nodes: what `kubectl drain` and `kubectl uncordon` ask for (K §6.5).
+//! Draining of nodes: the requests of `kubectl drain` and `kubectl uncordon` (K §6.5).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use serde_json::json;
 use super::operator::Operator;
 use super::ops::{ApplyApp, DrainNode};
 
-/// How long after an eviction that a budget refused it is asked for again.
+/// The time until an eviction that a budget refused is tried again.
 const REFUSED_AGAIN: Duration = Duration::from_secs(5);
-/// How often it is looked whether pods are gone.
+/// The interval at which the drain checks whether pods are gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Whether a DaemonSet controls a pod: it would only make another one for the node.
+/// Whether a DaemonSet controls a pod: it would only create another one on the node.
 fn is_of_daemon_set(pod: &Pod) -> bool {
     pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
 }
 
 impl Operator {
-    /// Whether a node takes no new pods.
+    /// Cordons a node, so that it takes no new pods, or uncordons it.
     pub(super) async fn cordon(&self, node: &str, cordoned: bool) -> Result<(), ApiError> {
         let patch = Patch::merge(json!({"spec": {"unschedulable": cordoned.then_some(true)}}));
         ignore_not_found(self.client.patch::<Node>(&ObjectKey::cluster(node), patch).await)
     }
 
-    /// Cordons a node and evicts the pods that are there now, by name: one that is bound to it meanwhile stays. What is refused for another
-    /// reason than a budget ends the attempt, as it ends kubectl.
+    /// Cordons a node and evicts, by name, the pods that are on it now: a pod that is bound to it meanwhile stays. A refusal for another
+    /// reason than a budget ends the attempt, as in kubectl.
     pub(super) async fn drain(&self, op: &DrainNode) -> Result<(), ApiError> {
         self.cordon(&op.node, true).await?;
         let of_node = ListOptions { field_selector: Some(format!("spec.nodeName={}", op.node)), ..ListOptions::default() };
@@ -55,7 +55,7 @@ impl Operator {
         }
     }
 
-    /// Whether nothing is left of these pods. Those of which nothing is are forgotten.
+    /// Whether all of these pods are gone. Pods that are gone are removed from the list.
     async fn are_gone(&self, pods: &mut Vec<Arc<Pod>>) -> Result<bool, ApiError> {
         while let Some(pod) = pods.last() {
             match self.client.get::<Pod>(&ObjectKey::of(&**pod)).await {
@@ -67,14 +67,14 @@ impl Operator {
         Ok(true)
     }
 
-    /// Creates the budget of an application, unless there is one of its name.
+    /// Creates the budget of an application, unless one of this name exists.
     pub(super) async fn create_budget(&self, apply: &ApplyApp) -> Result<(), ApiError> {
         let Some(budget) = apply.budget() else { return Ok(()) };
         ignore_already_exists(self.client.create(budget).await)
     }
 }
 
-/// Whether an eviction was refused by a budget, or because the namespace of the pod is being emptied.
+/// Whether an eviction may be retried: a budget refused it, or the namespace of the pod is being emptied.
 fn may_be_asked_again(error: &ApiError) -> bool {
     let causes = error.status().map(|status| status.details.causes.as_slice()).unwrap_or_default();
     error.reason() == Some(Reason::TooManyRequests) || causes.iter().any(|cause| cause.reason == "NamespaceTerminating")

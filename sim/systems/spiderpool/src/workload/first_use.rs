@@ -1,7 +1,7 @@
-//! The caches of a replica that begin with a type at its first use, as those of controller-runtime do (G §7).
+//! Caches of a replica that start with the first use of a type, as those of controller-runtime do (G §7).
 //!
-//! Until then nobody has asked the API server what such a type is, and if it does not say the read fails. Of what has begun every read
-//! succeeds. The watches themselves begin with the process: how long the first list takes is the informers' business.
+//! The first read of a type asks the API server whether the type exists, and fails if there is no answer. Later reads succeed. The watches
+//! themselves start with the process: informers determine the duration of the first list.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use kube_sim::cluster::Cluster;
 use kube_sim::kinds::KindId;
 use kube_sim::rt::ProcessId;
 
-/// The caches of one life of a replica. Clones are the same caches.
+/// The caches of one life of a replica. Clones share them.
 #[derive(Clone)]
 pub(super) struct FirstUse<K> {
     caches: K,
@@ -32,14 +32,14 @@ struct Types {
     pools: Type,
 }
 
-/// A type, and whether the process has found out about it.
+/// A type, and whether the process has looked it up.
 struct Type {
     kind: KindId,
     is_known: AtomicBool,
 }
 
 impl<K> FirstUse<K> {
-    /// Those of a process that has just started.
+    /// The caches of a process that has just started.
     pub(super) fn new(caches: K, cluster: &Arc<Cluster>, process: ProcessId) -> Self {
         fn of<S: Object>(cluster: &Cluster) -> Type {
             Type { kind: cluster.registry.id::<S>(), is_known: AtomicBool::new(false) }

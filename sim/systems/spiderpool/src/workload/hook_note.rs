@@ -1,4 +1,4 @@
-//! What the webhooks of Spiderpool's controller say they answered.
+//! Notes about the answers of the webhooks of Spiderpool's controller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,45 +11,45 @@ use kube_sim::object::Obj;
 use kube_sim::trace::Note;
 use kube_sim::trace::entity::About;
 
-/// A replica has answered an API server, by production code; what a fault denies by mistake it does not see. The process that says it is
-/// that of the event. The request may fail all the same.
+/// A replica has answered an API server, by production code; denials that a fault causes are not included. The process that answered is
+/// that of the event. The request may still fail afterwards.
 #[derive(Clone, Debug)]
 pub struct HookNote {
-    /// The type of the object, one of those that the webhooks are registered for.
+    /// The type of the object, one of those for which the webhooks are registered.
     pub kind: KindId,
-    /// The name of the object, which belongs to no namespace; unset = the API server has yet to give it one.
+    /// The name of the object, which belongs to no namespace; unset = the API server has yet to generate it.
     pub key: Option<ObjectKey>,
-    /// As it is stored; unset = it is to be created.
+    /// The stored object; unset = it is to be created.
     pub old: Option<Obj>,
-    /// As it would be stored; unset = it is to be deleted.
+    /// The object as it would be stored; unset = it is to be deleted.
     pub new: Option<Obj>,
-    /// The cluster's settings that the replica goes by.
+    /// The settings of the cluster that the replica uses.
     pub settings: AdmissionSettings,
-    /// What the replica answered, and what it had seen when it did.
+    /// The replica's answer, and the objects that it saw at the time.
     pub answer: HookAnswer,
 }
 
-/// What a webhook answered.
+/// The answer of a webhook.
 #[derive(Clone, Debug)]
 pub enum HookAnswer {
-    /// The mutating one: the object with its defaults.
+    /// The answer of the mutating webhook: the object with its defaults.
     Defaulted {
-        /// The object that it answered with; what was asked, if it has nothing to fill in.
+        /// The object of the answer; equal to the request if there is nothing to fill in.
         defaulted: Obj,
-        /// The subnets that its cache showed, in the order of their names.
+        /// The subnets in the replica's cache, ordered by name.
         subnets: Vec<Arc<SpiderSubnet>>,
     },
-    /// The validating one: its verdict.
+    /// The answer of the validating webhook: its verdict.
     Judged {
-        /// What it had listed for it. A deletion is compared with nothing.
+        /// The objects that the webhook listed. A deletion is compared with nothing.
         listed: Arc<Listed>,
-        /// Why not, if the request is refused.
+        /// The reason for the refusal, if the request is refused.
         denied: Option<Arc<Denial>>,
     },
 }
 
 impl HookNote {
-    /// The update that was judged, and why it is refused, if it is; `None` = something else was asked.
+    /// The update that was judged, and the reason for its refusal, if any; `None` = the request was something else.
     pub fn update(&self) -> Option<(&Obj, &Obj, Option<&Arc<Denial>>)> {
         match &self.answer {
             HookAnswer::Judged { denied, .. } => Some((self.old.as_ref()?, self.new.as_ref()?, denied.as_ref())),
@@ -57,7 +57,7 @@ impl HookNote {
         }
     }
 
-    /// What is to be done with the object, as in `a creation of`.
+    /// The request as a phrase, like `a creation of`.
     fn asked(&self) -> &'static str {
         match (&self.old, &self.new) {
             (None, _) => "a creation",

@@ -1,4 +1,4 @@
-//! The webhooks of Spiderpool's controller (A §9): every replica serves them, whoever leads.
+//! The webhooks of Spiderpool's controller (A §9): every replica serves them, leader or not.
 //!
 //! ```text
 //!   API server ──► Service spiderpool-controller ──► a replica ──► production code: defaults, rules ──► lists (API)
@@ -26,23 +26,23 @@ use super::plan::SpiderPlan;
 use super::site::{ApiClient, Site};
 use super::subnets::admission::settings;
 
-/// The Service of the replicas, and the name of the two configurations.
+/// The Service of the replicas, and the name of the two webhook configurations.
 const SERVICE: &str = "spiderpool-controller";
-/// Where the API server calls it: the Service in the namespace that everybody installs Spiderpool into, and the port of the chart.
+/// The URL that the API server calls: the Service in the namespace of the usual installation, and the port of the chart.
 const URL: &str = "https://spiderpool-controller.kube-system.svc:5722";
 
 type Hooks = Webhook<ApiClient, SimEnv>;
 
 impl SpiderPlan {
-    /// What admission goes by.
+    /// The settings that admission uses.
     fn admission_settings(&self, select: &Settings) -> AdmissionSettings {
         AdmissionSettings { enable_delete_check: self.guards_deletion(), ..settings(select) }
     }
 }
 
 /// Registers the webhooks with the API servers, as upstream's chart does: two configurations, in both the types in this order; each with
-/// `failurePolicy: Fail` and `sideEffects: None`. Of selectors, conditions, the time-out and reinvocation the chart says nothing, and so
-/// they are Kubernetes' defaults. Nobody serves them yet.
+/// `failurePolicy: Fail` and `sideEffects: None`. The chart sets no selectors, conditions, timeout or reinvocation policy, so these are
+/// Kubernetes' defaults. No replica serves the webhooks yet.
 pub(super) fn register(cluster: &Cluster, policy: &Policy) -> Arc<Service> {
     let service = Service::new(SERVICE);
     let failure_policy = if policy.webhooks_fail_open { FailurePolicy::Ignore } else { FailurePolicy::Fail };
@@ -52,7 +52,7 @@ pub(super) fn register(cluster: &Cluster, policy: &Policy) -> Arc<Service> {
     service
 }
 
-/// `deletes`: whether the validating webhook is asked about deletions, too.
+/// Registers the webhooks of a type. `deletes`: whether the validating webhook is also called for deletions.
 fn register_for<K: Object>(cluster: &Cluster, service: &Arc<Service>, failure_policy: FailurePolicy, deletes: bool) {
     let kind = K::kind(&()).to_lowercase();
     for mutating in [true, false] {
@@ -70,7 +70,7 @@ fn register_for<K: Object>(cluster: &Cluster, service: &Arc<Service>, failure_po
     }
 }
 
-/// Does `work`, the life of a replica, and serves the webhooks meanwhile, once its cache is filled.
+/// Runs `work`, the life of a replica, and serves the webhooks meanwhile, once its cache is filled.
 pub(super) async fn beside<T>(
     site: &Site,
     cluster: &Arc<Cluster>,
@@ -96,7 +96,7 @@ pub(super) async fn beside<T>(
     done
 }
 
-/// What a replica does with a call.
+/// The handler of a replica for webhook calls.
 fn handler(cluster: &Arc<Cluster>, process: ProcessId, hooks: Arc<Hooks>, settings: AdmissionSettings) -> Handler {
     let kinds: [KindId; 2] = [cluster.registry.id::<SpiderIPPool>(), cluster.registry.id::<SpiderSubnet>()];
     let cluster = Arc::downgrade(cluster);
@@ -118,7 +118,7 @@ fn handler(cluster: &Arc<Cluster>, process: ProcessId, hooks: Arc<Hooks>, settin
     })
 }
 
-/// The verdict, and what there is to tell of it: nothing by whoever cannot list what exists, and so has judged nothing.
+/// The verdict, and the answer to note: `None` if the existing objects could not be listed, so that nothing was judged.
 async fn answer<K: Admitted>(hooks: &Hooks, review: Review) -> (Verdict, Option<HookAnswer>) {
     let Review { mutating, key, object, old, .. } = review;
     let (object, old) = (object.map(typed::<K>), old.map(typed::<K>));

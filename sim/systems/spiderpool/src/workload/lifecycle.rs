@@ -1,4 +1,4 @@
-//! Nodes that can be lost: what it takes for silent nodes to be noticed and for their pods to leave them (K §6).
+//! Nodes that can be lost: the setup with which silent nodes are detected and their pods evicted (K §6).
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_harness::workload::preload_namespace;
 
-/// How long nodes and their pods are waited for.
+/// The times after which silent nodes and their pods are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLifecycle {
-    /// How long a node may be silent before its condition Ready becomes Unknown.
+    /// The time that a node may be silent before its condition Ready becomes Unknown.
     pub monitor_grace: Span,
-    /// How long pods bear a lost node, in whole seconds, if they do not say it themselves.
+    /// The time that pods tolerate a lost node, in whole seconds, unless they set their own.
     pub toleration: Span,
 }
 
 impl NodeLifecycle {
-    /// The namespace of the leases, and what admission adds to new pods.
+    /// Creates the namespace of the leases, and sets the toleration that admission adds to new pods.
     pub(super) fn preload(self, cluster: &Arc<Cluster>) {
         preload_namespace(cluster, LEASES);
         cluster.tolerate_by_default(self.toleration.0);
     }
 
-    /// The same controllers and those of nodes.
+    /// Adds the controllers of nodes to a set of controllers.
     pub(super) fn look_after(self, mut set: Set) -> Set {
         set.controllers.extend([Controller::NodeLifecycle, Controller::PodGc]);
         set.monitor_grace = self.monitor_grace.0;

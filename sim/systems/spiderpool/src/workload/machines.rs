@@ -1,12 +1,12 @@
-//! Machines that are on only while they have pods: what makes a cluster of thousands of nodes affordable.
+//! Machines that are on only while they have pods, which makes a cluster of thousands of nodes affordable.
 //!
 //! ```text
 //!   pods (informer) ──► first pod of a node: its agent and kubelet start ──► last one gone, [`LINGER`] over, nothing left: they stop
 //! ```
-//! A watch costs a delivery for each change of each object, on each node. A node without pods, sandboxes and DELs that it owes makes no
-//! difference to anybody, so a plan may say that its processes do not run (`on_demand`). A pod there then waits until the agent has filled
-//! its caches, which is harder than finding it ready; on the other hand an agent's caches are never older than the node's oldest pod, so
-//! this is not for runs that are about old caches.
+//! A watch costs a delivery for each change of each object, on each node. A node without pods, sandboxes and outstanding DELs has no effect
+//! on others, so a plan may leave its processes off (`on_demand`). A pod there then waits until the agent has filled its caches, which is
+//! harder than finding it ready; on the other hand an agent's caches are never older than the node's oldest pod, so this does not suit runs
+//! that test stale caches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,20 +25,20 @@ use super::site::Site;
 
 /// The process that switches machines on and off.
 pub(super) const NAME: &str = "machines";
-/// How long a machine stays on after its last pod: an agent's longest operation with all its clean-up (A §5.2), and some more.
+/// The time that a machine stays on after its last pod: an agent's longest operation with all its clean-up (A §5.2), and a margin.
 const LINGER: Duration = Duration::from_secs(180);
 
-/// What is known of a node: whether it is on, and for which pods.
+/// The state of a node's machine: whether it is on, and for which pods.
 #[derive(Default)]
 struct Machine {
     on: bool,
     /// The UIDs of its pods.
     pods: BTreeSet<String>,
-    /// Counts the times at which it was left without a pod.
+    /// The number of times that it lost its last pod.
     left: u64,
 }
 
-/// What one life of the process knows.
+/// The state of one life of the process.
 #[derive(Clone)]
 struct Machines {
     site: Arc<Site>,
@@ -48,7 +48,7 @@ struct Machines {
     all: Arc<Mutex<BTreeMap<usize, Machine>>>,
 }
 
-/// One life of the process.
+/// Runs the process once, from its start to its end.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId) {
     let env = site.env(&cluster, process);
     let client = Transparent::new(SimClient::new(&cluster, process), env.clone(), Policy::ClientGo);
@@ -101,7 +101,7 @@ impl Machines {
         }
     }
 
-    /// Switches a machine off once nothing is left to be done on it, unless another pod comes.
+    /// Switches a machine off once nothing is left to be done on it, unless another pod arrives.
     async fn switch_off(self, number: usize, left: u64) {
         let node = &self.site.nodes[number];
         loop {

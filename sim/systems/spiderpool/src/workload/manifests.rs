@@ -1,4 +1,4 @@
-//! Manifests that people apply, right ones and wrong ones: what admission lets pass and what it refuses (A §9).
+//! Manifests that operators apply, valid and invalid ones, to test admission (A §9).
 
 use ipam_spiderpool::{ReservedIPSpec, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::core::v1::Node;
@@ -20,7 +20,7 @@ use super::subnets::ops::SubnetPlan;
 pub struct ReservationPlan {
     /// Name of the SpiderReservedIP, unique in the cluster.
     pub name: String,
-    /// What a SpiderReservedIP says, with the names of its manifest.
+    /// The spec of the SpiderReservedIP, with the field names of its manifest.
     pub spec: ReservedIPSpec,
 }
 
@@ -46,7 +46,7 @@ impl Manifest {
         }
     }
 
-    /// What an operation on it is about, as those about the same object are told that have no manifest.
+    /// The subject of an operation on the object, the same as of operations without a manifest.
     pub(super) fn subject(&self) -> String {
         match self {
             Self::SpiderIPPool(pool) => format!("pool {}", pool.name),
@@ -56,22 +56,22 @@ impl Manifest {
     }
 }
 
-/// An operator applies a manifest: creates the object, or replaces the whole spec of the one of its name, as `kubectl replace` does.
-/// Webhooks may refuse it, and should if it is wrong (A §9).
+/// An operator applies a manifest: creates the object, or replaces the whole spec of an existing one, as `kubectl replace` does. Webhooks
+/// may refuse it, and should if it is wrong (A §9).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyManifest {
-    /// The object, of which the operator wrote the name and the spec.
+    /// The object, with the name and the spec that the operator wrote.
     pub manifest: Box<Manifest>,
-    /// Whether they try again for two minutes while it is refused; else they leave it at that.
+    /// Whether the operator retries for two minutes while the manifest is refused; otherwise there is one attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insists: bool,
-    /// The node that owns the object that is created, without controlling it.
+    /// The node that owns the created object, without controlling it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
-/// The object can have its name. Whatever its spec says can be written.
+/// Checks that the object can have its name. Any spec can be written.
 pub(super) fn check_manifest(op: &ApplyManifest) -> Result<(), InvalidValue> {
     check_name(op.manifest.name())
 }
@@ -111,7 +111,7 @@ impl Operator {
         Ok(OwnerReference { api_version: "v1".to_owned(), kind: "Node".to_owned(), name, uid, ..OwnerReference::default() })
     }
 
-    /// Creates an object, which may have an owner, or writes its spec over that of the one that has its name.
+    /// Creates an object, which may have an owner, or replaces the spec of an existing one.
     async fn apply<K: Object>(
         &self,
         mut object: K,

@@ -6,7 +6,7 @@
 //!   node-N:  kubelet-N ── container runtime ── plugin ──► agent-N ──► pools, endpoints (API)
 //!                              └── sandboxes: data plane             spiderpool-controller-N ──► counts, finalizers
 //! ```
-//! The production logic is that of `ipam_spiderpool`; here is what it runs on and who makes it work.
+//! The production logic is that of `ipam_spiderpool`; this module has its environment and its callers.
 
 mod adopt;
 mod agent;
@@ -90,7 +90,7 @@ pub use subnets::drawn::{IpNumber, SubnetChange};
 pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};
 pub use trace::{Arrivals, TraceRows, TraceSize};
 
-/// The policy that these deviations make of the hardened one. Deviations of other systems are none of its business.
+/// The hardened policy with these mutations. Mutations of other systems are ignored.
 pub fn policy_of(deviations: &[DeviationName]) -> Policy {
     let mut policy = Policy::hardened();
     for deviation in deviations {
@@ -128,18 +128,18 @@ impl SpiderPlan {
 }
 
 impl SpiderPlan {
-    /// The settings with which Spiderpool's controller reclaims addresses, if it does.
+    /// The settings with which Spiderpool's controller reclaims addresses; `None` = it does not.
     pub fn reclaims(&self) -> Option<ReclaimSettings> {
-        // A plan with settings that cannot be read is refused before.
+        // A plan with settings that cannot be read has been refused before.
         let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
         (self.reclaim && settings.enabled).then_some(settings)
     }
 
-    /// How many addresses the pools have at the beginning.
+    /// The number of addresses of the pools at the beginning.
     pub fn addresses(&self) -> u64 {
         let total = |pool: &PoolPlan| {
             let (ips, exclude) = (pool.spec.ips.as_deref().unwrap_or_default(), pool.spec.exclude_ips.as_deref().unwrap_or_default());
-            // A plan with ranges that cannot be read is refused before.
+            // A plan with ranges that cannot be read has been refused before.
             CheckedRanges::parse(&pool.spec.subnet, ips, exclude, &Policy::hardened()).map_or(0, |ranges| ranges.total())
         };
         u64::try_from(self.pools.iter().map(total).sum::<u128>()).unwrap_or(u64::MAX)
@@ -244,7 +244,7 @@ impl Work for SpiderPlan {
                 .map(str::to_owned)
                 .collect(),
             objects: pools.chain(subnets).chain(reserved).chain(of_pods).chain(leases.iter().cloned()).collect(),
-            // Without kubelets nobody looks at faults of theirs.
+            // Without kubelets, faults of kubelets have no effect.
             kubelets: if self.closed_loop.is_some() { Vec::new() } else { self.kubelets().collect() },
             addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
             nodes: if looked_after { self.host_names() } else { Vec::new() },
@@ -365,7 +365,7 @@ fn first_address(ips: Option<&Vec<String>>) -> Option<String> {
     Some(first.split_once('-').map_or(first.as_str(), |(first, _)| first).to_owned())
 }
 
-/// What the containers of a pod do: its annotations say whether they end by themselves, and how.
+/// The behaviour of a pod's containers: annotations say whether they end by themselves, and how.
 fn behaviour(pod: &Pod) -> Behaviour {
     let after = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(apps::COMPLETES));
     let runs_for = after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);

@@ -1,8 +1,8 @@
-//! The networks of generated clusters: those of pools, and those that pools are cut from.
+//! The networks of generated clusters: those of pools, and those from which pools are cut.
 
 use ipam_spiderpool::ranges::IpVersion;
 
-/// A network with addresses to give, as the specs of pools and subnets say it.
+/// A network with its usable addresses, in the form of the specs of pools and subnets.
 pub(super) struct Network {
     pub(super) cidr: String,
     pub(super) range: String,
@@ -10,7 +10,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// The network that `prefix` begins, in the notation of its family: two numbers. Its first `addresses`, one at least, are to be given;
+    /// The network with this prefix, which is two numbers in the notation of its family. Its first `addresses`, at least one, are usable;
     /// the gateway lies far behind them.
     pub(super) fn new(version: IpVersion, prefix: &str, addresses: u32) -> Self {
         let last = addresses.max(1);

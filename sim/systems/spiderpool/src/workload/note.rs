@@ -1,10 +1,10 @@
-//! What the Spiderpool agents say they did. Claims and figures are made of it.
+//! Notes of the Spiderpool agents about what they did. Claims and figures are based on them.
 //!
 //! ```text
 //!  one ADD:  AddBegun ─► Compared ─► Selected ─► Tried (each pool) ─► AddEnded
 //!  one DEL:  DelBegun ─► ReleaseBegun ─► ReleaseEnded ─► DelEnded        an ADD releases, too: a changed pool, a roll-back
 //! ```
-//! What a sandbox does with an address is told by its kubelet.
+//! Kubelets have notes of their own about what sandboxes do with addresses.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -23,18 +23,18 @@ use kube_sim::trace::{Note, Step, Unhashed};
 
 use super::question::Question;
 
-/// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
-/// the request, `container` the ID of the sandbox. Where the request has no UID, because the container runtime tells none, `uid` is that of
-/// the pod whose sandbox it is: what is done is judged by that, though the agent does not know it.
+/// A note of an agent. The process that wrote it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in the request,
+/// `container` the ID of the sandbox. If the request has no UID, because the container runtime passes none, `uid` is that of the pod that
+/// owns the sandbox: the agent is judged by it, although it does not know it.
 #[derive(Clone, Debug, Hash)]
 pub enum IpamNote {
-    /// A request for the addresses of a NIC is taken on (A §5.2).
+    /// A request for the addresses of a NIC is accepted (A §5.2).
     AddBegun {
-        /// The pod that the request names, be it that of a VM.
+        /// The pod that the request names, even if it belongs to a VM.
         pod: Arc<str>,
-        /// The UID in the request; the pod that has the name by now may have another one.
+        /// The UID in the request; the pod that has the name now may have another one.
         uid: Arc<str>,
-        /// The ID of the sandbox, by which with the NIC the answer finds the request.
+        /// The ID of the sandbox, which together with the NIC matches an answer with its request.
         container: Arc<str>,
         /// The NIC of the call; the answer may have the addresses of others, too (A §2.4).
         nic: Arc<str>,
@@ -43,37 +43,37 @@ pub enum IpamNote {
     Selected {
         /// The UID in the request, as in [`IpamNote::AddBegun`].
         uid: Arc<str>,
-        /// The NIC of the call; `order` may be about others, too.
+        /// The NIC of the call; `order` may include others, too.
         nic: Arc<str>,
-        /// What was asked, and what the agent knew.
+        /// The request, and the agent's knowledge.
         question: Unhashed<Question>,
-        /// What was chosen, or why nothing was.
+        /// The result of selection, or the reason why nothing was selected.
         selection: Unhashed<Arc<Selection>>,
-        /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
+        /// The pools that can serve each NIC and family, in the order in which they are to be tried; empty if nothing was selected.
         order: Unhashed<Arc<[InOrder]>>,
     },
     /// The addresses of a predecessor were compared with the rules (A §6.3).
     Compared {
-        /// The UID in the request, whoever has the compared addresses so far.
+        /// The UID in the request, not that of the pod that has the compared addresses so far.
         uid: Arc<str>,
         /// The NIC of the call; addresses of others may be compared, too.
         nic: Arc<str>,
-        /// What was asked, and what the agent knew.
+        /// The request, and the agent's knowledge.
         question: Unhashed<Question>,
-        /// What the predecessor's endpoint names.
+        /// The entries of the predecessor's endpoint.
         entries: Unhashed<Arc<[IPAllocationDetail]>>,
-        /// Which of the entries the agent gives up, at least in part.
+        /// The indexes of the entries that the agent gives up, at least in part.
         given_up: Arc<[usize]>,
     },
     /// A pool was asked for an address (A §5.4).
     Tried {
-        /// The UID under which the address is to be recorded; upstream's may be an older one than that in the request (A W6).
+        /// The UID under which the address is to be recorded; upstream's may be older than that in the request (A W6).
         uid: Arc<str>,
         /// The NIC as selection names it: in nameless mode its index (A §2.4).
         nic: Arc<str>,
-        /// Name of the pool, be it there or not.
+        /// The name of the pool, whether it exists or not.
         pool: Arc<str>,
-        /// The address, or why there is none.
+        /// The address, or the reason why there is none.
         outcome: Result<IpAddr, Refusal>,
     },
     /// The request is answered.
@@ -86,79 +86,79 @@ pub enum IpamNote {
         container: Arc<str>,
         /// The NIC of the call, as in [`IpamNote::AddBegun`].
         nic: Arc<str>,
-        /// The addresses of all NICs in the answer, or why there is none.
+        /// The addresses of all NICs in the answer, or the reason why there are none.
         result: Result<Arc<[Given]>, Refusal>,
         /// The routes in the answer, default routes included; none without an answer.
         routes: Arc<[NicRoute]>,
-        /// Where they come from.
+        /// The origin of the addresses.
         how: How,
-        /// How many writes of pools met a conflict.
+        /// The number of writes of pools that met a conflict.
         conflicts: u32,
-        /// How many attempts there were at pools: each a read, a decision and at most one write.
+        /// The number of attempts at pools: each a read, a decision and at most one write.
         attempts: u32,
-        /// How long it took, by the clock of the process.
+        /// The duration of the request, by the clock of the process.
         took: Duration,
     },
-    /// A request to release a sandbox's addresses is taken on (A §7.1).
+    /// A request to release a sandbox's addresses is accepted (A §7.1).
     DelBegun {
-        /// The pod that the request names, be it that of a VM.
+        /// The pod that the request names, even if it belongs to a VM.
         pod: Arc<str>,
-        /// Its UID; may be empty.
+        /// The UID in the request; may be empty.
         uid: Arc<str>,
-        /// The ID of the sandbox that goes, by which with the NIC the answer finds the request.
+        /// The ID of the sandbox that goes, which together with the NIC matches an answer with its request.
         container: Arc<str>,
-        /// The NIC of the call; the first gives back the addresses of all (A §7.1).
+        /// The NIC of the call; the first call releases the addresses of all NICs (A §7.1).
         nic: Arc<str>,
     },
-    /// That request is answered.
+    /// A request to release addresses is answered.
     DelEnded {
         /// The pod, as in [`IpamNote::DelBegun`].
         pod: Arc<str>,
-        /// Its UID; may be empty.
+        /// The UID in the request; may be empty.
         uid: Arc<str>,
         /// The ID of the sandbox, as in [`IpamNote::DelBegun`].
         container: Arc<str>,
         /// The NIC of the call, as in [`IpamNote::DelBegun`].
         nic: Arc<str>,
-        /// What it did, also by having nothing to do; unset = it failed.
+        /// The result, also if there was nothing to do; unset = it failed.
         outcome: Option<DelOutcome>,
-        /// How many writes met a conflict.
+        /// The number of writes that met a conflict.
         conflicts: u32,
-        /// Whether it gave up a pool after all attempts.
+        /// Whether the agent gave up on a pool after all attempts.
         exhausted: bool,
     },
-    /// Records are about to be removed. Said before the first write.
+    /// Records are about to be removed. Noted before the first write.
     ReleaseBegun {
         /// The name under which the records are: that of the pod, or of its VMI.
         pod: Arc<str>,
         /// The UID whose records are removed.
         uid: Arc<str>,
-        /// The UID in the request on whose behalf it is; empty = none was given.
+        /// The UID in the request that caused the removal; empty = none was given.
         asked: Arc<str>,
-        /// On what occasion they go.
+        /// The cause of the removal.
         cause: Cause,
-        /// Which addresses of which pools.
+        /// The addresses, each with its pool.
         what: Arc<[(Arc<str>, IpAddr)]>,
     },
     /// The removal is over.
     ReleaseEnded {
-        /// The name under which the records are, as at the begin.
+        /// The name under which the records are, as in [`IpamNote::ReleaseBegun`].
         pod: Arc<str>,
         /// The UID whose records were removed.
         uid: Arc<str>,
-        /// On what occasion, as at the begin.
+        /// The cause of the removal, as in [`IpamNote::ReleaseBegun`].
         cause: Cause,
-        /// Whether it succeeded; if not, some of the records may be gone all the same.
+        /// Whether it succeeded; if not, some of the records may be gone nevertheless.
         ok: bool,
     },
     /// A request waits for its turn at its pools (A §5.6). `ticket` is unique in the life of a process.
     Queued {
-        /// Tells this wait from all others of the process.
+        /// The ticket of this wait, different from all others of the process.
         ticket: u64,
     },
-    /// It is its turn, or it was turned away.
+    /// The wait of a request ended: it has its turn, or was refused.
     Unqueued {
-        /// The wait that is over, as when it began.
+        /// The ticket of the wait, as in [`IpamNote::Queued`].
         ticket: u64,
     },
 }
@@ -166,11 +166,11 @@ pub enum IpamNote {
 /// An address that was given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Given {
-    /// The NIC, as the answer names it.
+    /// The NIC, with its name in the answer.
     pub nic: Arc<str>,
-    /// Name of the pool that the address is of, as the answer has it.
+    /// The name of the pool of the address, as in the answer.
     pub pool: Arc<str>,
-    /// The address, without the length of its prefix.
+    /// The address, without its prefix length.
     pub address: IpAddr,
     /// The gateway that comes with it.
     pub gateway: Option<Arc<str>>,
@@ -179,18 +179,18 @@ pub struct Given {
 /// The pools that can serve one NIC and family.
 #[derive(Clone, Debug)]
 pub struct InOrder {
-    /// The NIC, as selection names it.
+    /// The NIC, with its name in selection.
     pub nic: Arc<str>,
     /// The family; a NIC with both has an entry for each.
     pub family: IpVersion,
-    /// The pools, the one to be tried first in front (A §4; equal ones as the user lists them).
+    /// The pools, the first to be tried in front (A §4; equal ones as the user lists them).
     pub pools: Vec<Arc<SpiderIPPool>>,
-    /// How many others were named that have no address to give.
+    /// The number of other named pools that have no free address.
     pub full: usize,
 }
 
 impl InOrder {
-    /// What of a selection says who is to be tried when.
+    /// The pools of a selection in the order in which they are to be tried.
     pub fn of(selection: &Selection) -> Arc<[Self]> {
         if selection.error.is_some() {
             return Arc::new([]);
@@ -210,26 +210,26 @@ impl InOrder {
     }
 }
 
-/// Why there is no address.
+/// The reason why there is no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// Selection finds no pool that serves, though what the pod asks for can be read.
+    /// Selection finds no pool that serves, although the pod's request can be read.
     NoPool,
     /// All addresses are taken.
     UsedOut,
     /// All attempts to write met a conflict.
     RetriesExhausted,
-    /// What the pod asks for cannot be read.
+    /// The pod's request cannot be read.
     WrongInput,
     /// The pod is gone, replaced or not alive.
     DeadPod,
-    /// The time was up.
+    /// The time ran out.
     OutOfTime,
     /// An object is broken or in the way.
     Blocked,
     /// A request to the API server failed.
     Api,
-    /// Its predecessor's endpoint is being deleted while addresses are recorded for that one.
+    /// The predecessor's endpoint is being deleted while addresses are recorded for it.
     Predecessor,
 }
 
@@ -279,7 +279,7 @@ impl Note for IpamNote {
                 let given: Vec<Vec<String>> = given.iter().map(|given| vec![given.nic.to_string(), given.address.to_string()]).collect();
                 Some(Step::ok("allocate", key(container, nic), given))
             }
-            // What was recorded before it failed is taken back, if the API server can be reached.
+            // Records made before the failure are rolled back, if the API server can be reached.
             IpamNote::AddEnded { container, nic, result: Err(why), .. } => {
                 let certain = matches!(why, Refusal::NoPool | Refusal::WrongInput);
                 Some(Step::failed("allocate", key(container, nic), certain, why.to_string()))

@@ -41,11 +41,11 @@ use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::Operation;
 
-/// How long the operator goes on asking for what a webhook refuses: longer than any mistake of one lasts.
+/// The time for which the operator retries an operation that a webhook refuses: longer than any fault of a webhook lasts.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a process is down that a roll-out of settings replaces.
+/// The downtime of a process that a roll-out of settings replaces.
 pub(crate) const DOWN: Duration = Duration::from_secs(1);
-/// The finalizer of somebody else.
+/// The finalizer of another client.
 const HOLDER: &str = "example.com/backup";
 
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub(super) struct Operator {
     kinds: Arc<BTreeMap<ObjectKey, AppKind>>,
 }
 
-/// Carries the operations out, each at its time; those about one application or pool one after the other.
+/// Carries out the operations, each at its time; those with the same subject one after the other.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
     let env = site.env(&cluster, process);
     let kind = |op: &Op| match op.kind.own() {
@@ -69,7 +69,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
     let operator = Operator { site, client: SimClient::new(&cluster, process), env: env.clone(), kinds };
     let carry_out = move |number: usize, op: OpKind| {
         let operator = operator.clone();
-        // In a box: it holds an object of whichever type is the largest, and is handed on several times.
+        // Boxed, because the future holds an object of any type, is as large as the largest, and is moved several times.
         Box::pin(async move {
             let begun = operator.env.monotonic();
             while let Err(error) = operator.ask(number, op.own()).await {
@@ -83,12 +83,12 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
     in_turn::run(&cluster, &env, &ops, &done, subject, carry_out).await;
 }
 
-/// Whether a webhook said no.
+/// Whether a webhook denied the request.
 pub(super) fn is_denied(error: &ApiError) -> bool {
     matches!(error, ApiError::Status(status) if status.text.starts_with("admission webhook"))
 }
 
-/// What an operation is about: those about the same follow each other.
+/// The subject of an operation; operations with the same subject follow each other.
 fn subject(op: &Operation) -> Option<String> {
     let app = |namespace: &str, app: &str| Some(format!("app {namespace}/{app}"));
     match op {
@@ -106,7 +106,7 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
         Operation::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
         Operation::EditRecord(op) => Some(format!("pool {}", op.pool)),
-        // Whoever waits until the records can be read again does not hold up who mends them.
+        // An operation that waits for readable records must not delay the one that repairs them.
         Operation::GarbleRecords(op) => Some(format!("records of {}", op.pool)),
         Operation::Reserve(op) => Some(format!("reserved {}", op.name)),
         Operation::Unreserve(op) => Some(format!("reserved {}", op.name)),
@@ -123,7 +123,7 @@ fn subject(op: &Operation) -> Option<String> {
 }
 
 impl Operator {
-    /// One attempt at an operation.
+    /// Makes one attempt at an operation.
     async fn ask(&self, number: usize, op: &Operation) -> Result<(), ApiError> {
         match op {
             Operation::ApplyApp(apply) => {
@@ -198,7 +198,7 @@ impl Operator {
         }
     }
 
-    /// The workload as it is written, of whose UID the API server is told how it is to end.
+    /// The object of a workload; tells the API server how its UID is to end.
     fn app_object(&self, apply: &ApplyApp, number: usize) -> App {
         if let (Some(end), Some(cluster)) = (&apply.uid_end, self.site.cluster.upgrade()) {
             let key = ObjectKey::namespaced(&apply.namespace, &apply.app);
@@ -207,13 +207,13 @@ impl Operator {
         object(&self.site.plan, apply, number)
     }
 
-    /// Creates an object. If one of its name is on its way out, this is the one that follows it.
+    /// Creates an object, unless an earlier attempt has done so. Fails while another object of its name exists.
     pub(super) async fn create<K: Object>(&self, mut object: K, number: usize) -> Result<(), ApiError> {
         object.meta_mut().labels.get_or_insert_default().insert(MADE_BY.to_owned(), number.to_string());
         let key = ObjectKey::of(&object);
         match self.client.create::<K>(object).await {
             Err(error) if error.is_already_exists() => {
-                // An earlier attempt whose answer was lost may have made it.
+                // An earlier attempt whose answer was lost may have created it.
                 let there = self.client.get::<K>(&key).await?;
                 let own = there.meta().labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
                 if own { Ok(()) } else { Err(error) }
@@ -274,7 +274,7 @@ impl Operator {
         })
     }
 
-    /// Deletes one of an application's pods, as they are listed.
+    /// Deletes one of an application's pods, by its number in their list.
     async fn delete_pod_of(&self, op: &DeletePodOf) -> Result<(), ApiError> {
         let options = ListOptions { label_selector: Some(format!("{APP}={}", app_label(&op.app))), ..ListOptions::default() };
         let pods = self.client.list::<Pod>(Some(&op.namespace), options).await?;
@@ -317,19 +317,19 @@ impl Operator {
         }
     }
 
-    /// Reads a pool and writes it back, so that what somebody recorded meanwhile makes it be read again: as admission would see
-    /// to it, no address in use leaves the pool. What is applied goes past what was recorded meanwhile, unless that counts.
+    /// Reads a pool and writes it back, and again after a conflict with a new record: as admission would ensure, no address in use leaves
+    /// the pool. A server-side apply ignores new records, unless the ranges change.
     async fn edit_pool(&self, op: &EditPool) -> Result<(), ApiError> {
         let key = ObjectKey::cluster(&op.pool);
         let pool = match self.client.get::<SpiderIPPool>(&key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             pool => pool?,
         };
-        // A terminating pool is not edited any more (A §9.1), only let go.
+        // A terminating pool is no longer edited (A §9.1), except to remove the finalizer.
         if pool.metadata.deletion_timestamp.is_some() && op.held != Some(false) {
             return Ok(());
         }
-        // Nobody knows which addresses are in use, so they come again.
+        // The addresses in use are not known, so the operation is retried.
         if (op.ips.is_some() || op.exclude.is_some()) && pool.status.as_ref().is_some_and(|status| status.allocated_ips.parse().is_err()) {
             return Err(TransportError::Refused.into());
         }
@@ -359,7 +359,7 @@ impl Operator {
         if !op.applied || op.held.is_some() {
             return ignore_not_found(self.client.update::<SpiderIPPool>(pool).await);
         }
-        // Another pool of the name is not meant.
+        // Another pool of the same name must not be written.
         let mut metadata = json!({"name": op.pool, "uid": pool.metadata.uid});
         if op.ips.is_some() || op.exclude.is_some() {
             metadata["resourceVersion"] = json!(pool.metadata.resource_version);
@@ -370,7 +370,7 @@ impl Operator {
         ignore_not_found(self.client.patch::<SpiderIPPool>(&key, Patch::apply(OPERATOR, body).forced()).await.map(drop))
     }
 
-    /// Types a character in front of the records of a pool, or takes it away: what stands behind it stays.
+    /// Inserts a character before the records of a pool, or removes it: the rest stays.
     async fn garble_records(&self, op: &GarbleRecords) -> Result<(), ApiError> {
         let read = self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&op.pool)).await;
         if read.as_ref().is_err_and(ApiError::is_not_found) {
@@ -381,7 +381,7 @@ impl Operator {
         let text = status.allocated_ips.text();
         let changed = match text.strip_prefix(STRAY) {
             Some(rest) if op.mended => rest.to_owned(),
-            // An empty text is not there, and nobody types into that.
+            // Empty text is omitted, so there is nothing to garble.
             None if !op.mended && !text.is_empty() => format!("{STRAY}{text}"),
             _ => return Ok(()),
         };
@@ -389,7 +389,7 @@ impl Operator {
         ignore_not_found(self.client.update_status::<SpiderIPPool>(pool).await)
     }
 
-    /// Writes who holds an address, with the count that goes with it, and then the endpoint: what `kubectl edit` would do.
+    /// Writes the holder of an address, with the matching count, and then the endpoint, as `kubectl edit` would.
     async fn edit_record(&self, op: &EditRecord) -> Result<(), ApiError> {
         let read = self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&op.pool)).await;
         if read.as_ref().is_err_and(ApiError::is_not_found) {
@@ -398,7 +398,7 @@ impl Operator {
         let key = RecordKey::from(&*op.ip);
         let mut pool = SpiderIPPool::clone(&*read?);
         let status = pool.status.get_or_insert_default();
-        // Nobody reads a pool whose records are no JSON, and nobody mends it.
+        // Records that are no JSON cannot be edited.
         let Ok(records) = status.allocated_ips.parse() else { return Ok(()) };
         let mut records = records.clone();
         if op.if_free && records.get(key.clone()).is_some() {
@@ -420,10 +420,10 @@ impl Operator {
     }
 }
 
-/// What makes records unreadable.
+/// The character that makes records unreadable.
 const STRAY: &str = "~";
 
-/// Adds the finalizer of somebody else, or takes it away.
+/// Adds or removes the finalizer of another client.
 fn hold(meta: &mut ObjectMeta, held: bool) {
     let mut finalizers = meta.finalizers.take().unwrap_or_default();
     finalizers.retain(|name| name != HOLDER);
@@ -452,7 +452,7 @@ fn endpoint_object(pool: &SpiderIPPool, op: &EditRecord, pod: &str, ip: IpAddr) 
     }
 }
 
-/// The addresses of a pool that are in use.
+/// The addresses in use of a pool.
 fn recorded(pool: &SpiderIPPool) -> IpSet {
     let version = pool.spec.ip_version.unwrap_or(4);
     let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
@@ -470,13 +470,13 @@ fn without_records(pool: &SpiderIPPool, ranges: &[String]) -> Vec<String> {
 /// These ranges and the addresses in use.
 fn with_records(pool: &SpiderIPPool, ranges: &[String]) -> Vec<String> {
     let version = pool.spec.ip_version.unwrap_or(4);
-    // The plan was checked.
+    // The plan has been checked.
     let Ok(parsed) = parse_ranges(ranges, version, &Policy::hardened()) else { return ranges.to_vec() };
     let all = parsed.into_iter().collect::<IpSet>().union(&recorded(pool));
     all.ranges().map(|range| range.to_string()).collect()
 }
 
-/// A change of the template: its annotations, and who replaced the pods when.
+/// A patch of the template: annotations, and an annotation of the restart.
 fn roll_out(op: &RollOutApp, number: usize) -> Value {
     let mut annotations = changed(&op.annotations);
     annotations.insert("kubectl.kubernetes.io/restartedAt", json!(number.to_string()));
@@ -490,7 +490,7 @@ fn roll_out(op: &RollOutApp, number: usize) -> Value {
     patch
 }
 
-/// Annotations or labels in a merge patch: an empty text takes one away.
+/// Annotations or labels in a merge patch: an empty string removes a key.
 fn changed(annotations: &BTreeMap<String, String>) -> BTreeMap<&str, Value> {
     let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
     annotations.iter().map(|(key, text)| (&**key, value(text))).collect()

@@ -1,4 +1,4 @@
-//! What people do to a cluster with Spiderpool, as data.
+//! The operations of operators on a cluster with Spiderpool, as data.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use sim_config::time::Span;
 
 use super::pod_count::PodCount;
 
-/// The namespace of whatever names none.
+/// The default namespace of operations.
 pub(super) const NAMESPACE: &str = "default";
 
 fn default_namespace() -> String {
@@ -39,7 +39,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What kind of workload an application is.
+/// The kind of workload of an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AppKind {
@@ -68,28 +68,28 @@ pub enum AppKind {
 
 impl Open for AppKind {}
 
-/// An operator creates an application; if there is one of that name, once that is gone.
+/// An operator creates an application; waits for one of the same name to be gone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyApp {
     /// Name of the workload, or of the bare pod: lower-case letters, digits, hyphens and dots, at most 253.
     pub app: String,
-    /// Namespace of the workload and its pods; while there is none of this name, the operator tries again.
+    /// Namespace of the workload and its pods; until it exists, the operator retries.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// Which kind of workload makes its pods, or `pod` for a bare one.
+    /// The kind of workload that creates its pods, or `pod` for a bare one.
     #[serde(rename = "type")]
     pub kind: AppKind,
-    /// How many pods; of a Job, how many completions. A DaemonSet has one a node, a bare pod and a VM are one.
+    /// The number of pods, or of completions of a Job. A DaemonSet has one pod a node, a bare pod and a VM are one.
     #[serde(default = "one")]
     pub replicas: u32,
-    /// The annotations of its pods: which pools they want, which networks they join.
+    /// The annotations of its pods: the pools that they ask for, and the networks that they join.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// More labels of its pods.
+    /// Additional labels of its pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether its pods use the network of their node.
+    /// Whether its pods use the host network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host_network: bool,
     /// Whether a StatefulSet starts and stops all its pods at once instead of one after the other, and whether a CronJob starts a Job while
@@ -99,44 +99,43 @@ pub struct ApplyApp {
     /// The first ordinal of a StatefulSet (`ordinals.start`).
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: u32,
-    /// How many of a StatefulSet's pods, the lowest first, keep the template that they have when it changes (`partition`).
+    /// The number of a StatefulSet's pods, the lowest first, that keep the old template when it changes (`partition`).
     #[serde(default, skip_serializing_if = "is_default")]
     pub partition: u32,
-    /// Whether a pod of a StatefulSet stays as it is when the template changes, until an operator deletes it (`OnDelete`).
+    /// Whether a pod of a StatefulSet stays when the template changes, until an operator deletes it (`OnDelete`).
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_delete: bool,
-    /// The number of the node that a bare pod names itself; else the scheduler chooses.
+    /// The number of the node that a bare pod names itself; otherwise the scheduler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
-    /// Whether no node will do: the pod stays pending.
+    /// Whether no node fits: the pod stays pending.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unschedulable: bool,
-    /// How often a CronJob starts a Job, in whole seconds; every minute if absent.
+    /// The interval at which a CronJob starts a Job, in whole seconds; every minute if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
-    /// After this time the containers of its pods end by themselves; a Job's always do.
+    /// The time after which the containers of its pods end by themselves; a Job's always do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<Span>,
-    /// Whether they end with an error; that says something only together with `completes`, or of a Job. A Job tries again for a while.
+    /// Whether they end with an error; needs `completes`, or a Job. A Job retries for a while.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fails: bool,
-    /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent. Of a VM it is the guest's, and its pods have 30 s
-    /// more.
+    /// The grace period of its pods, in whole seconds; Kubernetes' 30 s if absent. For a VM it is the guest's, and its pods have 30 s more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<u32>,
-    /// How many of its pods evictions leave ready in any case: `minAvailable` of a PodDisruptionBudget of its name, which outlives it.
+    /// The number of its pods that evictions always leave ready: `minAvailable` of a PodDisruptionBudget of its name, which outlives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_available: Option<PodCount>,
-    /// How many of its pods may be missing when one is evicted: `maxUnavailable` of that budget, which has only one of the two.
+    /// The number of its pods that may be missing when one is evicted: `maxUnavailable` of that budget, which has only one of the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<PodCount>,
-    /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a
-    /// namesake, too, as likely as not among 1,200 workloads of one name.
+    /// The end of its UID, which the API server draws. The name of an auto pool contains five digits of it (A §8.2); among 1,200 workloads
+    /// of one name, two are as likely as not to share them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid_end: Option<String>,
 }
 
-/// An operator changes how many pods a StatefulSet, a Deployment, a ReplicaSet or a CloneSet has. Nothing happens to others.
+/// An operator changes the number of pods of a StatefulSet, a Deployment, a ReplicaSet or a CloneSet. Nothing happens to others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScaleApp {
@@ -145,7 +144,7 @@ pub struct ScaleApp {
     /// Namespace of the application whose number of pods changes.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// How many pods there shall be.
+    /// The new number of pods.
     pub replicas: u32,
 }
 
@@ -155,14 +154,14 @@ pub struct ScaleApp {
 pub struct EditStatefulSet {
     /// Name of the StatefulSet; nothing happens if there is none of this name by then.
     pub app: String,
-    /// The namespace that it is in.
+    /// Namespace of the StatefulSet that is edited.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// Its first ordinal from now on: pods below it go, and as many come at the other end (`ordinals.start`).
+    /// Its new first ordinal: pods below it go, and as many come at the other end (`ordinals.start`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<u32>,
-    /// How many of its pods, the lowest first, keep the template that they have (`partition`). The others are replaced if they are
-    /// outdated, whatever `on_delete` said before.
+    /// The number of its pods, the lowest first, that keep their template (`partition`). The others are replaced if they are outdated,
+    /// whatever `on_delete` was before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<u32>,
     /// Whether outdated pods stay until an operator deletes them (`OnDelete`).
@@ -170,7 +169,7 @@ pub struct EditStatefulSet {
     pub on_delete: Option<bool>,
 }
 
-/// An operator has all pods of an application replaced: its template changes.
+/// An operator replaces all pods of an application by a change of its template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollOutApp {
@@ -179,13 +178,13 @@ pub struct RollOutApp {
     /// Namespace of the application whose pods are replaced.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// Annotations of the pods from now on, besides those that they have; an empty text takes one away.
+    /// Annotations that the pods get in addition to their own; an empty string removes one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Labels of the pods from now on, besides those that they have; an empty text takes one away.
+    /// Labels that the pods get in addition to their own; an empty string removes one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether the pods use the network of their node from now on, and so none of Spiderpool's addresses.
+    /// Whether the pods use the host network from now on, and so none of Spiderpool's addresses.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host_network: bool,
 }
@@ -202,16 +201,16 @@ pub struct DeleteApp {
     /// Whether the API forgets a bare pod at once, before its kubelet has stopped it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub force: bool,
-    /// What becomes of its pods, as `kubectl delete --cascade` says it. Bare pods have none.
+    /// The treatment of its pods, as in `kubectl delete --cascade`. Bare pods have none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cascade: Cascade,
 }
 
-/// What becomes of the pods of an application that is deleted (K105).
+/// The treatment of the pods of an application that is deleted (K105).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cascade {
-    /// The garbage collector deletes them when the application is gone.
+    /// The garbage collector deletes them once the application is gone.
     #[default]
     Background,
     /// They go first, and the application with the last of them.
@@ -239,14 +238,14 @@ pub struct DeletePodOf {
     /// Namespace of the application, and so of the pod.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// Which of its pods by name, modulo how many there are.
+    /// The index of the pod among those of the application, ordered by name, modulo their number.
     pub number: u32,
-    /// Whether the API forgets it at once.
+    /// Whether the API forgets the pod at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub force: bool,
 }
 
-/// A VM is moved to another node while it runs.
+/// An operator moves a VM to another node while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MigrateVm {
@@ -261,13 +260,13 @@ pub struct MigrateVm {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolPlan {
-    /// Name of the SpiderIPPool, unique in the cluster: annotations and operations name it so.
+    /// Name of the SpiderIPPool, unique in the cluster; annotations and operations use it.
     pub name: String,
-    /// What a SpiderIPPool says, with the names of its manifest.
+    /// The spec of the SpiderIPPool, with the field names of its manifest.
     pub spec: IPPoolSpec,
 }
 
-/// An operator creates a pool; if there is one of that name, once that is gone.
+/// An operator creates a pool; waits for one of the same name to be gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreatePool {
@@ -281,7 +280,7 @@ pub struct CreatePool {
 pub struct DeletePool {
     /// Name of the SpiderIPPool; nothing happens if there is none of this name by then.
     pub pool: String,
-    /// Whether the finalizer is taken away by hand, so that the pool is gone at once with its records.
+    /// Whether the finalizer is removed by hand, so that the pool is gone at once with its records.
     #[serde(default, skip_serializing_if = "is_default")]
     pub force: bool,
 }
@@ -293,41 +292,42 @@ pub struct DeletePool {
 pub struct SetSettings {
     /// The settings that change, by their names in A §10.
     pub settings: BTreeMap<String, String>,
-    /// Agents and replicas of the controller are restarted one after the other, as roll-outs of a DaemonSet and of a Deployment do it side
-    /// by side: so long after one of them the next. Until its turn each goes by what it read when it started.
+    /// The time between two restarts. Agents and replicas of the controller are restarted one after the other, in parallel roll-outs of a
+    /// DaemonSet and a Deployment. Until its turn each uses the settings that it read when it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
 }
 
-/// An operator edits a pool. Addresses that are in use stay in it, as admission asks for (A §9.1).
+/// An operator edits a pool. Addresses in use stay in it, as admission requires (A §9.1).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditPool {
     /// Name of the SpiderIPPool; nothing happens if there is none by then, or if it is terminating, unless `held` is false.
     pub pool: String,
-    /// Whether it is disabled.
+    /// Whether the pool is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable: Option<bool>,
-    /// Whether it serves pods that name no pool.
+    /// Whether the pool serves pods that name no pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
-    /// Its ranges from now on, and the addresses in use.
+    /// The new ranges of the pool; the addresses in use are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ips: Option<Vec<String>>,
-    /// The ranges that are excluded from now on, without the addresses in use.
+    /// The new excluded ranges, without the addresses in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<Vec<String>>,
-    /// The nodes whose pods may use it; empty = all.
+    /// The nodes whose pods may use the pool; empty = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<String>>,
-    /// The namespaces whose pods may use it; empty = all.
+    /// The namespaces whose pods may use the pool; empty = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// Whether another client holds it with its own finalizer, as backup tools do. It can let go even while the pool is being deleted.
+    /// Whether another client holds the pool with its own finalizer, as backup tools do. It can be removed even while the pool is being
+    /// deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
-    /// Whether the whole spec is written by server-side apply, which takes the fields that others manage (K §2.9), and not by an update of
-    /// what was read. Finalizers are updated in any case.
+    /// Whether the whole spec is written by server-side apply, which takes over the fields that others manage (K §2.9), and not by an
+    /// update of the pool that was read. Finalizers are always updated.
     #[serde(default, skip_serializing_if = "is_default")]
     pub applied: bool,
 }
@@ -338,29 +338,29 @@ pub struct EditPool {
 pub struct GarbleRecords {
     /// Name of the SpiderIPPool; nothing happens if there is none of this name by then, or if it has no records.
     pub pool: String,
-    /// Whether it is taken out again.
+    /// Whether the character is removed again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mended: bool,
 }
 
-/// An operator writes into a pool by hand which pod holds an address, or that none does.
+/// An operator changes by hand the holder of an address in a pool, or removes its record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditRecord {
     /// Name of the SpiderIPPool; nothing happens if there is none of this name by then, or if its records cannot be parsed.
     pub pool: String,
-    /// Which address; what is none is a key that holds nothing, and stays.
+    /// The address; a key that is no address holds nothing, and stays.
     pub ip: String,
-    /// Whom the record names from now on, as `NAMESPACE/NAME`, whether there is such a pod or not. Without it there is no record any more.
+    /// The pod that the record names from now on, as `NAMESPACE/NAME`, whether it exists or not. Without it the record is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
     /// The UID in the record.
     #[serde(default = "no_uid", skip_serializing_if = "is_no_uid")]
     pub uid: String,
-    /// Whether the count beside the records stays as it is: the operator does not know of it, or counts wrongly.
+    /// Whether the count beside the records stays unchanged: the operator does not know of it, or counts wrongly.
     #[serde(default, skip_serializing_if = "is_default")]
     pub miscounted: bool,
-    /// Whether there is a SpiderEndpoint of that name afterwards, too: if there was none, one that names this address and the UID.
+    /// Whether a SpiderEndpoint of that name exists afterwards, too: if there was none, one with this address and the UID.
     #[serde(default, skip_serializing_if = "is_default")]
     pub endpoint: bool,
     /// Whether nothing happens if the address is recorded already.
@@ -372,9 +372,9 @@ pub struct EditRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
-    /// Name of the SpiderReservedIP; if there is one of this name, it is created once that is gone.
+    /// Name of the SpiderReservedIP; if one of this name exists, the operator waits for it to be gone.
     pub name: String,
-    /// Addresses, and ranges `FIRST-LAST`, that are not to be given to pods; the first says of which family all are.
+    /// Addresses, and ranges `FIRST-LAST`, that are not to be given to pods; the first determines the family.
     pub ips: Vec<String>,
 }
 
@@ -390,11 +390,11 @@ pub struct Unreserve {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateNamespace {
-    /// Name of the namespace; if there is one of this name, it is created once that is gone.
+    /// Name of the namespace; if one of this name exists, the operator waits for it to be gone.
     pub namespace: String,
 }
 
-/// An operator deletes a namespace with all that is in it.
+/// An operator deletes a namespace with everything in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteNamespace {
@@ -406,20 +406,20 @@ pub struct DeleteNamespace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelNode {
-    /// The node that a person labels, by its name.
+    /// The name of the node.
     pub node: String,
-    /// The labels; an empty text takes one away.
+    /// The labels; an empty string removes one.
     pub labels: BTreeMap<String, String>,
 }
 
-/// An operator drains a node, as `kubectl drain --ignore-daemonsets --force` does: it takes no new pods, and those that it has are
-/// evicted but for those of DaemonSets.
+/// An operator drains a node, as `kubectl drain --ignore-daemonsets --force` does: it takes no new pods, and its own are evicted except
+/// those of DaemonSets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainNode {
-    /// The node that is drained, by its name.
+    /// The name of the node that is drained.
     pub node: String,
-    /// After this time the operator gives up, and the pods that are left there stay (`--timeout`).
+    /// The time after which the operator gives up, and the remaining pods stay (`--timeout`).
     #[serde(default = "drain_timeout")]
     pub timeout: Span,
 }
@@ -428,7 +428,7 @@ pub struct DrainNode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UncordonNode {
-    /// The node that is uncordoned, by its name.
+    /// The name of the node that is uncordoned.
     pub node: String,
 }
 
@@ -436,9 +436,9 @@ pub struct UncordonNode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelNamespace {
-    /// The namespace that a person labels, by its name.
+    /// The name of the namespace that is labelled.
     pub namespace: String,
-    /// The labels; an empty text takes one away.
+    /// The labels; an empty string removes one.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -448,6 +448,6 @@ pub struct LabelNamespace {
 pub struct AnnotateNamespace {
     /// Name of the namespace; nothing happens if there is none of this name by then.
     pub namespace: String,
-    /// The annotations; an empty text takes one away.
+    /// The annotations; an empty string removes one.
     pub annotations: BTreeMap<String, String>,
 }

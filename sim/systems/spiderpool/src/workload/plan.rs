@@ -1,4 +1,4 @@
-//! Who is there, as data.
+//! The plan of a cluster, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,44 +22,44 @@ use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
 use super::spelling::check_name;
 use super::subnets::ops::{SubnetPlan, check_subnet};
 
-/// The process of the people who run applications and edit pools.
+/// The process of the operators who run applications and edit pools.
 pub const OPERATOR: &str = "operator";
 
-/// Nodes with agents and kubelets, the controllers of Kubernetes and of Spiderpool, pools.
+/// The plan of a cluster: nodes with agents and kubelets, the controllers of Kubernetes and of Spiderpool, pools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpiderPlan {
-    /// How many nodes, each with one agent and one kubelet.
+    /// The number of nodes, each with one agent and one kubelet.
     pub nodes: u32,
-    /// What they are called; those behind the end are called `node-N`.
+    /// The names of the first nodes; the others are called `node-N`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_names: Vec<String>,
-    /// Whether the agent and the kubelet of a node run only while it has pods: what a cluster of thousands of nodes needs.
-    /// Caches are then never older than the node's oldest pod.
+    /// Whether the agent and the kubelet of a node run only while it has pods, as a cluster of thousands of nodes needs. Caches are then
+    /// never older than the node's oldest pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// What is done about nodes that fall silent; unset = nothing, and kubelets do not say that they are alive.
+    /// The detection of nodes that fall silent; unset = there is none, and kubelets send no heartbeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_lifecycle: Option<NodeLifecycle>,
-    /// How many replicas of Spiderpool's controller; they elect a leader.
+    /// The number of replicas of Spiderpool's controller; they elect a leader.
     pub controllers: u32,
-    /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
+    /// Whether the controller reclaims addresses of pods that are gone without a DEL (G).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reclaim: bool,
     /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
-    /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
+    /// to pass; otherwise objects are created as their webhooks would have left them. With subnets the webhooks are always served.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admission: bool,
     /// Whether agents have upstream's token buckets: 50 reads and 50 writes of each type a second, burst 100 (A §10).
     pub throttled: bool,
-    /// How long the plugin listens for another host on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
-    /// second apart.
+    /// The time that the plugin listens for another host on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times,
+    /// a second apart.
     #[serde(default, skip_serializing_if = "Span::is_zero")]
     pub probe: Span,
-    /// Settings other than by default, by their names in A §10.
+    /// Settings that differ from the defaults, by their names in A §10.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// How agents try a write of a pool again that met a conflict; upstream's is fixed in its code.
+    /// The backoff with which agents retry a write of a pool after a conflict; upstream's is fixed in its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffPlan>,
     /// `default_ipv4_ippool` of the CNI configuration.
@@ -68,17 +68,18 @@ pub struct SpiderPlan {
     /// `default_ipv6_ippool` of the CNI configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cni_ipv6: Vec<String>,
-    /// The addresses of the physical function behind the NICs of each node, the first node first. With any the CNI configuration has
-    /// `match_master_subnet` (A §3, rule 11).
+    /// The addresses of the physical function behind the NICs of each node, the first node first. If there are any, the CNI configuration
+    /// has `match_master_subnet` (A §3, rule 11).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masters: Vec<Vec<IpAddr>>,
-    /// How long things take on a node.
+    /// The durations of steps on a node.
     #[serde(default)]
     pub kubelet: KubeletDelays,
-    /// The nodes whose container runtime does not tell the plugin the UID of a pod, as it was before 2021 (K §5.1).
+    /// The nodes whose container runtime does not tell the plugin the UID of a pod, as before 2021 (K §5.1).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub runtimes_without_uid: BTreeSet<u32>,
-    /// The pods of each node ask one after the other, and nodes have no kubelets. Unset = kubelets ask for the pods of applications.
+    /// A closed loop, in which the pods of each node ask one after the other, and nodes have no kubelets. Unset = kubelets ask for the pods
+    /// of applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
     /// The namespaces that exist at the beginning, and their annotations.
@@ -93,9 +94,9 @@ pub struct SpiderPlan {
     /// The addresses that are reserved at the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserve>,
-    /// The kinds of applications that there may be: only their controllers run.
+    /// The kinds of applications that may exist: only their controllers run.
     pub kinds: BTreeSet<AppKind>,
-    /// The applications that the user's own cluster holds, so that people know what they are.
+    /// The applications of the user's own cluster, so that operators know their kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brought: Vec<BroughtApp>,
 }
@@ -106,9 +107,9 @@ pub struct SpiderPlan {
 pub struct BroughtApp {
     /// Name of the workload, or of the bare pod, in the user's manifests.
     pub app: String,
-    /// Namespace that the workload is in; operations name an application by both.
+    /// Namespace of the workload; operations identify an application by both.
     pub namespace: String,
-    /// Kind of its object: to this type requests go that scale, roll out or delete it.
+    /// Kind of its object: requests that scale, roll out or delete it go to this type.
     #[serde(rename = "type")]
     pub kind: AppKind,
 }
@@ -134,23 +135,23 @@ impl SpiderPlan {
         self.node_names.get(number as usize).cloned().unwrap_or_else(|| format!("node-{number}"))
     }
 
-    /// The names of the nodes whose container runtimes do not tell the UIDs of pods.
+    /// The names of the nodes whose container runtimes pass no UIDs of pods.
     pub(crate) fn nodes_without_uid(&self) -> impl Iterator<Item = String> {
         self.runtimes_without_uid.iter().map(|&node| self.node_name(node))
     }
 
-    /// The settings of an agent as the run begins.
+    /// The settings of an agent at the start of the run.
     ///
     /// # Errors
-    /// The setting that is none.
+    /// A setting that does not exist, or a value that it cannot have.
     pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
         self.agent_settings_of(&self.settings, policy)
     }
 
-    /// The settings of an agent that reads these.
+    /// The settings of an agent that reads `stated`.
     ///
     /// # Errors
-    /// The setting that is none.
+    /// A setting that does not exist, or a value that it cannot have.
     pub(super) fn agent_settings_of(&self, stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
         let mut settings = settings_of(stated, policy)?;
         settings.retry = self.backoff.map_or(settings.retry, |backoff| backoff.backoff());
@@ -160,7 +161,7 @@ impl SpiderPlan {
     /// The settings of reclaim.
     ///
     /// # Errors
-    /// The setting that is none.
+    /// A value that its setting cannot have.
     pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
         reclaim_settings_of(&self.settings, policy)
     }
@@ -175,21 +176,21 @@ impl SpiderPlan {
         (0..self.controllers).map(controller_name)
     }
 
-    /// Whether pools are made for applications, and subnets are looked after (`enableSpiderSubnet`).
+    /// Whether pools are created for applications, and subnets are managed (`enableSpiderSubnet`).
     ///
-    /// Only if the plan says so. Agents look at the annotation by default, as upstream's do, but a controller that watches six kinds of
-    /// workloads for a feature that nobody uses would cost every run time.
+    /// This is off unless the plan turns it on. Agents look at the annotation by default, as upstream's do, but a controller that watches
+    /// six kinds of workloads for an unused feature would cost every run time.
     pub(crate) fn serves_subnets(&self) -> bool {
         self.settings.get(SUBNETS).is_some_and(|value| value == "true")
     }
 
-    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart
-    /// by admission.
+    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, because only admission keeps some of
+    /// their pools apart.
     pub(crate) fn has_webhooks(&self) -> bool {
         self.admission || self.serves_subnets()
     }
 
-    /// What is wrong with the plan's own values.
+    /// The problems of the plan's own values.
     pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
         let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
         problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
@@ -234,13 +235,13 @@ impl SpiderPlan {
     }
 }
 
-/// Machines that are off because they have no pods would be taken for lost ones.
+/// The problem that a machine which is off, because it has no pods, would count as lost.
 pub(super) fn both(source: Source<'_>) -> Problem {
     let wrong = "`workload.node_lifecycle` and `workload.on_demand` do not go together: a machine that is off counts as lost";
     source.problem("workload.on_demand", wrong, "one of them")
 }
 
-/// Without a replica no pool could ever be written.
+/// The problem that without a replica no pool could ever be written.
 pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
     source.problem(
         "workload.controllers",
@@ -249,10 +250,10 @@ pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
     )
 }
 
-/// What an agent takes these settings for; those that are not named are as by default.
+/// The settings of an agent; those that are not stated have their defaults.
 ///
 /// # Errors
-/// The setting that is none.
+/// A setting that does not exist, or a value that it cannot have.
 pub(crate) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
     let mut settings = AgentSettings::new(policy);
     for (name, value) in stated {
@@ -266,10 +267,10 @@ pub(crate) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
     Ok(settings)
 }
 
-/// What reclaim takes these settings for; those that are not named, and those of others, are as by default.
+/// The settings of reclaim; those that are not stated have their defaults, and those of other components are ignored.
 ///
 /// # Errors
-/// The value that its setting cannot have.
+/// A value that its setting cannot have.
 pub(crate) fn reclaim_settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
     let mut settings = ReclaimSettings::new(policy);
     for (name, value) in stated {
@@ -278,11 +279,11 @@ pub(crate) fn reclaim_settings_of(stated: &BTreeMap<String, String>, policy: &Po
     Ok(settings)
 }
 
-/// What a replica of Spiderpool's controller takes these settings for, without an election; those that are not named, and those of others,
-/// are as by default.
+/// The settings of a replica of Spiderpool's controller, without an election; those that are not stated have their defaults, and those of
+/// other components are ignored.
 ///
 /// # Errors
-/// The value that its setting cannot have.
+/// A value that its setting cannot have.
 pub(super) fn controller_settings_of(stated: &BTreeMap<String, String>, policy: Policy) -> Result<ControllerSettings, InvalidValue> {
     let mut settings = ControllerSettings::new(policy);
     for (name, value) in stated {
@@ -291,7 +292,7 @@ pub(super) fn controller_settings_of(stated: &BTreeMap<String, String>, policy: 
     Ok(settings)
 }
 
-/// One setting as every reader of it takes it: agents, reclaim, the replicas of the controller.
+/// Checks a setting for all of its readers: agents, reclaim, the replicas of the controller.
 ///
 /// # Errors
 /// There is no such setting, or it cannot have this value.
@@ -302,7 +303,7 @@ pub(super) fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<
     controller_settings_of(&stated, *policy).map(drop)
 }
 
-/// What is wrong with the settings of a draft or a plan, each at its place.
+/// The problems of the settings of a draft or a plan, each with its place.
 pub(super) fn problems_of_settings<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>, source: Source<'_>) -> Problems {
     let policy = Policy::hardened();
     let mut problems = Problems::new();
@@ -320,13 +321,13 @@ fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> InvalidVal
     InvalidValue::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
 }
 
-/// The feature of subnets.
+/// The setting that turns the subnet feature on.
 pub(super) const SUBNETS: &str = "enableSpiderSubnet";
 
-/// The setting that guards pools and subnets in use from deletion.
+/// The setting that protects pools and subnets in use from deletion.
 const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
 
-/// A pool can exist: its subnet and its ranges can be read.
+/// Checks that a pool can exist: its name, its subnet and its ranges are valid.
 pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), InvalidValue> {
     check_name(&pool.name)?;
     let IPPoolSpec { subnet, ips, exclude_ips, .. } = &pool.spec;
@@ -340,20 +341,20 @@ pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), InvalidValue> {
     })
 }
 
-/// A key, and the name of a pod with its namespace. The key may be no address, which only somebody's hands make.
+/// Checks the key of a record, and the namespace and name of its pod. A key that is no address is valid; only manual edits create one.
 pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), InvalidValue> {
     if ip.is_empty() {
         return Err(InvalidValue::value(ip, "no address is named".to_owned(), "one address"));
     }
     let Some(pod) = pod else { return Ok(()) };
-    // More than one slash is what a damaged record has: no pod is called so (G S-0).
+    // A damaged record has more than one slash, which no pod's key has (G S-0).
     match pod.split_once('/') {
         Some((namespace, name)) => [namespace].into_iter().chain(name.split('/')).try_for_each(check_name),
         None => Err(InvalidValue::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
     }
 }
 
-/// A node is there.
+/// Checks that a node exists.
 pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), InvalidValue> {
     if node < nodes {
         return Ok(());

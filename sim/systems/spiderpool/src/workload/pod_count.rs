@@ -1,4 +1,4 @@
-//! How many pods of an application, as people say it of budgets.
+//! The number of pods of an application, in the form that budgets use.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a [`PodCount`] is told by.
+/// A description of the valid forms of a [`PodCount`].
 const FORM: &str = "a number of pods, or a percentage such as \"50%\"";
 
-/// How many pods: a number, or a percentage of those that there shall be, rounded up.
+/// A number of pods, or a percentage of the desired number, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodCount {
-    /// This many pods, whether or not there shall be as many.
+    /// This number of pods, even if fewer are desired.
     Number(u32),
-    /// This many of each hundred pods that there shall be, at most 100.
+    /// This percentage of the desired pods, at most 100.
     Percent(u32),
 }
 

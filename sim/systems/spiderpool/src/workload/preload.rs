@@ -29,7 +29,7 @@ pub(super) fn pool_object(pool: &PoolPlan) -> SpiderIPPool {
     SpiderIPPool { metadata, spec: pool.spec.clone(), status: None }
 }
 
-/// A pool as operators write it, who leave to the webhooks what these fill in.
+/// A pool in the form that operators write, without the fields that webhooks fill in.
 pub(super) fn written_pool(pool: &PoolPlan) -> SpiderIPPool {
     let mut object = SpiderIPPool { spec: pool.spec.clone(), ..SpiderIPPool::default() };
     object.metadata.name = Some(pool.name.clone());
@@ -51,7 +51,7 @@ fn node_object(name: &str) -> Node {
     }
 }
 
-/// Puts into the store what the plan names and the user's manifests do not hold.
+/// Stores the objects that the plan names and the user's manifests do not contain.
 pub(super) fn preload(plan: &SpiderPlan, cluster: &Arc<Cluster>) {
     for number in 0..plan.nodes {
         cluster.preload_unless_held(node_object(&plan.node_name(number)));
@@ -60,7 +60,7 @@ pub(super) fn preload(plan: &SpiderPlan, cluster: &Arc<Cluster>) {
         lifecycle.preload(cluster);
     }
     for (name, annotations) in &plan.namespaces {
-        // One that every cluster has is replaced.
+        // A namespace that every cluster has is replaced only if it has annotations.
         if annotations.is_empty() && cluster.holds::<Namespace>(&ObjectKey::cluster(name)) {
             continue;
         }
@@ -91,8 +91,8 @@ pub(super) fn preload(plan: &SpiderPlan, cluster: &Arc<Cluster>) {
     }
 }
 
-/// What the user wrote by hand and no webhook has seen becomes what one would have made of it (A §9.1). What a cluster printed has a
-/// version and stays as it is.
+/// Fills in the defaults of hand-written objects that no webhook has seen (A §9.1). Objects printed by a cluster have an IP version and
+/// stay unchanged.
 fn default_brought(cluster: &Arc<Cluster>) {
     for (_, object) in cluster.dump() {
         let any = object.as_any();
@@ -115,7 +115,7 @@ fn default_brought(cluster: &Arc<Cluster>) {
     }
 }
 
-/// A SpiderReservedIP as operators write it.
+/// A SpiderReservedIP in the form that operators write.
 pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
     let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
     SpiderReservedIP {

@@ -1,4 +1,4 @@
-//! What an agent decides on, for whoever reads the rules for himself.
+//! The basis of an agent's decision, for claims that evaluate the rules themselves.
 
 use std::sync::{Arc, Weak};
 
@@ -10,16 +10,16 @@ use k8s_openapi::api::core::v1::Pod;
 /// The caches of an agent.
 pub(crate) type Known = dyn Cluster + Send + Sync;
 
-/// A request for addresses, and what the agent knows that decides on it.
+/// A request for addresses, with the agent's knowledge at that time.
 ///
-/// The caches are the agent's own, as it has read them. They show what it knew for as long as the note is told, and later states after
-/// that: who keeps a note does not keep them.
+/// The caches are the agent's own. They show the agent's knowledge only while the note is being delivered, and later states after that:
+/// keeping a note does not preserve them.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub(crate) request: AddRequest,
     pub(crate) pod: Arc<Pod>,
     pub(crate) node: Arc<str>,
-    /// Whether the agent has just made the pools of a third-party workload what they are to be, as in [`Request::made`].
+    /// Whether the agent has just created or updated the pools of a third-party workload, as in [`Request::made`].
     pub(crate) made: bool,
     pub(crate) controller: TopController,
     pub(crate) settings: Arc<Settings>,
@@ -27,10 +27,10 @@ pub struct Question {
 }
 
 impl Question {
-    /// Asks the hardened rules, whatever the deviations of the run.
+    /// Evaluates the hardened rules, whatever the mutations of the run.
     ///
     /// # Panics
-    /// The life of the agent that told of it is over.
+    /// If the life of the agent that wrote the note is over.
     pub(crate) fn ask<T>(&self, ask: impl FnOnce(&dyn Cluster, &Request<'_>, &TopController) -> T) -> T {
         let caches = self.caches.upgrade().expect("the agent that tells has its caches");
         let AddRequest { nic, cni, master, .. } = &self.request;

@@ -1,4 +1,4 @@
-//! What nobody can wait for when some of a cluster's processes and hosts never come back.
+//! The pods and hosts that claims must not wait for when some of a cluster's processes and hosts never come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::Operation;
 
 /// The bare pods that name a node which cannot run them, as `NAMESPACE/NAME`.
 ///
-/// Where the scheduler puts the pods of controllers is not known before: claims see it in their objects. A pod that cannot be stopped
-/// where it is keeps its name, so of several of one name the last says where the name is.
+/// The nodes that the scheduler chooses for the pods of controllers are not known in advance: claims see them in the pods' objects. A pod
+/// that cannot be stopped on its node keeps its name, so of several pods of one name the last one counts.
 pub(super) fn pods_on(plan: &SpiderPlan, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut nodes: BTreeMap<(&str, &str), Option<u32>> = BTreeMap::new();
     for op in ops {
@@ -25,7 +25,8 @@ pub(super) fn pods_on(plan: &SpiderPlan, ops: &[Op], names: &BTreeSet<String>) -
     nodes.into_iter().filter(|(_, node)| lost(node)).map(|((namespace, pod), _)| format!("{namespace}/{pod}")).collect()
 }
 
-/// Who can do nothing without these: a host takes its agent and its kubelet along, and a node without one of them runs no pod.
+/// The processes and hosts that are useless without these: a host takes its agent and its kubelet along, and a node without one of them
+/// runs no pod.
 pub(super) fn lost_with(plan: &SpiderPlan, names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut more = BTreeSet::new();
     for number in 0..plan.nodes {

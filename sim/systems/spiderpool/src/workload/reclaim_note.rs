@@ -1,4 +1,4 @@
-//! What the replicas of Spiderpool's controller say they reclaim. Claims and figures are made of it.
+//! Notes of the replicas of Spiderpool's controller about reclaim. Claims and figures are based on them.
 //!
 //! ```text
 //!  tracing:  Entered ─► Fired ─► (Released ...) ─► Dropped       Full, Held, Lost: what delays it
@@ -17,106 +17,106 @@ use kube_machinery::word_hash;
 use kube_sim::trace::Note;
 use kube_sim::trace::entity::{About, Entity};
 
-/// What happened in a replica. The process that says it is that of the event. `pod` and `key` are `NAMESPACE/NAME`: of the pod, and
-/// that under which its endpoint and its records are (of a VM's pod it is that of the VM).
+/// A note of a replica. The process that wrote it is that of the event. `pod` and `key` are `NAMESPACE/NAME`: `pod` of the pod, `key` of
+/// its endpoint and its records (for a VM's pod it is that of the VM).
 #[derive(Clone, Debug, Hash)]
 pub enum ReclaimNote {
-    /// It noticed that it leads, or that it does not any more (G §8).
+    /// The replica noticed that it leads, or that it no longer does (G §8).
     Leads(bool),
     /// An event of a pod could not be judged (G §3.1, `event lost`).
     EventLost {
-        /// The pod that the event showed.
+        /// The pod of the event.
         pod: Arc<str>,
         /// The UID of that pod; empty if its object has none.
         uid: Arc<str>,
-        /// The row that tells what could not be read or was missing.
+        /// The row that says what could not be read or was missing.
         row: Row,
     },
     /// A pod is traced from now on (G §1.3).
     Entered {
         /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// The UID that is traced, whoever has the name by now.
+        /// The UID that is traced, whichever pod has the name now.
         uid: Arc<str>,
-        /// What was seen of it: that it is terminating, has ended or is gone.
+        /// The state of the pod: terminating, ended or gone.
         tracing: Tracing,
-        /// The deadline on the wall clock, strictly after which reclaim acts.
+        /// The wall-clock deadline; reclaim acts strictly after it.
         stop: Timestamp,
     },
-    /// There is no room: in the database, or on the way to the executors (G §1.2, §1.3).
+    /// There is no room for a pod: in the database, or on the way to the executors (G §1.2, §1.3).
     Full {
         /// The pod of the entry that found no room.
         pod: Arc<str>,
-        /// The UID that is to be traced, whoever has the name by now.
+        /// The UID that is to be traced, whichever pod has the name now.
         uid: Arc<str>,
-        /// Whether it is the database.
+        /// Whether the database is full.
         database: bool,
     },
     /// The deadline of a pod has passed, and it goes to the executors (G §3.2).
     Fired {
         /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// The UID that is traced, whoever has the name by now.
+        /// The UID that is traced, whichever pod has the name now.
         uid: Arc<str>,
     },
-    /// The deadline of a pod has passed, and it is held back.
+    /// The deadline of a pod has passed, but the entry is held back.
     Held {
         /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// The UID that is traced, whoever has the name by now.
+        /// The UID that is traced, whichever pod has the name now.
         uid: Arc<str>,
-        /// The row that tells what holds it back.
+        /// The row that says why it is held back.
         row: Row,
     },
-    /// A pod is traced no more.
+    /// A pod is no longer traced.
     Dropped {
         /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// The UID that was traced, whoever has the name by now.
+        /// The UID that was traced, whichever pod has the name now.
         uid: Arc<str>,
-        /// Whether that is because nothing is left to do, it failed too often, or the replica does not lead any more.
+        /// The reason: nothing is left to do, it failed too often, or the replica no longer leads.
         why: Dropped,
     },
     /// A scan begins (G §1.5).
     ScanBegun {
-        /// What set it off: a request, a takeover, something that was missed, or the interval.
+        /// The trigger of the scan: a request, a takeover, something that was missed, or the interval.
         cause: ScanCause,
         /// Whether this replica leads.
         leading: bool,
     },
-    /// A scan has judged a record, or an endpoint to which none leads, and it does not just stay (G §3.3).
+    /// A scan has judged a record, or an endpoint that belongs to no record, and it does not simply stay (G §3.3).
     Judged {
-        /// The pool; none if it is about the endpoint alone.
+        /// The pool; `None` = the note is about the endpoint alone.
         pool: Option<Arc<str>>,
-        /// The address; none if it is about the endpoint alone, or cannot be read.
+        /// The address; `None` = the note is about the endpoint alone, or the address cannot be read.
         address: Option<IpAddr>,
-        /// The name in the record, or that of the endpoint; a damaged one is nobody's.
+        /// The name in the record, or that of the endpoint; a damaged name belongs to no pod.
         key: Arc<str>,
         /// The UID in the record.
         uid: Arc<str>,
-        /// Whether the record goes; else its pod is traced, or its endpoint goes alone.
+        /// Whether the record goes; otherwise its pod is traced, or its endpoint goes alone.
         release: bool,
         /// The row that decided on the record, or on the endpoint alone if the record stays.
         row: Row,
-        /// By which row the caches of the replica let it go, where the API server says that it stays.
+        /// The row by which the replica's caches would let the record go, if the API server says that it stays.
         overrules: Option<Row>,
     },
     /// A scan is over.
     ScanEnded {
-        /// What it came to.
+        /// The results of the scan.
         counts: ScanCounts,
-        /// How long it took, by the clock of the process.
+        /// The duration of the scan, by the clock of the process.
         took: Duration,
     },
-    /// Records are about to be removed. Said before the first write.
+    /// Records are about to be removed. Noted before the first write.
     ReleaseBegun {
-        /// Whether it comes of a record or an endpoint that a scan found, or of a deadline that has passed.
+        /// The origin of the release: a record or an endpoint that a scan found, or a deadline that has passed.
         by: Releaser,
         /// The name under which the records and the endpoint are.
         key: Arc<str>,
-        /// The records that are to go, each only while it has the UID that is given with it.
+        /// The records that are to go, each only while it has its UID.
         what: Arc<[Target]>,
-        /// Whether the endpoint goes, too.
+        /// Whether the endpoint is also to go.
         endpoint: bool,
         /// The row of the decision tables by which they go (G §3).
         row: Row,
@@ -126,7 +126,7 @@ pub enum ReclaimNote {
         /// The name of the endpoint, which need not be that of its pod.
         key: Arc<str>,
     },
-    /// Records of a pool are removed, or were gone already.
+    /// The records of a pool are removed, or were gone already.
     Removed {
         /// Name of the pool; nothing was written to it if `removed` is 0.
         pool: Arc<str>,
@@ -134,7 +134,7 @@ pub enum ReclaimNote {
         uid: Arc<str>,
         /// The addresses that were to go.
         ips: Arc<[IpAddr]>,
-        /// How many of them had such a record.
+        /// The number of these addresses that had such a record.
         removed: usize,
     },
     /// The endpoint has lost its finalizer.
@@ -144,11 +144,11 @@ pub enum ReclaimNote {
     },
     /// A release is over.
     ReleaseEnded {
-        /// As at its begin.
+        /// The origin of the release, as in [`ReclaimNote::ReleaseBegun`].
         by: Releaser,
-        /// The name under which the records were, as at the begin.
+        /// The name under which the records were, as in [`ReclaimNote::ReleaseBegun`].
         key: Arc<str>,
-        /// Whether it succeeded, also by having nothing to do.
+        /// Whether it succeeded; also true if there was nothing to do.
         ok: bool,
     },
 }

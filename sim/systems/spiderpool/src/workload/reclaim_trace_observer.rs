@@ -1,4 +1,4 @@
-//! Tells the trace what reclaim does in the replicas of the controller.
+//! Writes the steps of reclaim in the replicas of the controller to the trace.
 
 use std::sync::{Arc, Weak};
 
@@ -33,7 +33,7 @@ impl Observer for ReclaimTraceObserver {
     }
 }
 
-/// What is said of a step; none of what is only the rule, so that a scan costs what it finds.
+/// The note about a step; `None` for records that simply stay, so that the cost of a scan depends on its findings.
 fn told(step: Step<'_>) -> Option<ReclaimNote> {
     Some(match step {
         Step::LeadershipGained { .. } => ReclaimNote::Leads(true),
@@ -69,7 +69,7 @@ fn told(step: Step<'_>) -> Option<ReclaimNote> {
             ReclaimNote::Dropped { pod, uid, why }
         }
         Step::ScanBegun { cause, leading } => ReclaimNote::ScanBegun { cause, leading },
-        // What the caches say is asked once more; what counts is the answer.
+        // Records that stay by the caches are not noted; any other verdict of the caches is first confirmed by the API server.
         Step::RecordJudged { sight: Sight::Cached, verdict, .. } if verdict.keeps_all() => return None,
         Step::RecordJudged { pool, record, verdict, overrules, .. } => ReclaimNote::Judged {
             pool: pool.map(Arc::from),

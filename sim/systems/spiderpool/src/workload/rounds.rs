@@ -1,10 +1,10 @@
-//! Nodes in place of whose kubelets somebody asks for one pod after the other: a closed loop of calls at the agent.
+//! Nodes whose kubelets are replaced by a loop that asks for one pod after the other: a closed loop of calls to the agent.
 //!
 //! ```text
 //!   ADD pod 0 ─► answer ─► ADD pod 1 ─► … ─► all answered ──hold──► DEL pod 0 ─► answer ─► DEL pod 1 ─► …
 //! ```
-//! The pods are there from the beginning. No sandbox takes any time, nothing runs, and what failed is neither cleaned up nor asked for
-//! again: there is no request but those of the agents. So were upstream's `IPAM.Allocate` and `IPAM.Release` measured, each in a loop.
+//! The pods exist from the beginning. No sandbox takes any time, nothing runs, and failed calls are neither cleaned up nor retried: the
+//! only requests are those of the agents. Upstream's `IPAM.Allocate` and `IPAM.Release` were measured in this way, each in a loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use super::ops::NAMESPACE;
 use super::plan::SpiderPlan;
 use super::site::{NodePlugin, Site};
 
-/// How long to wait before an agent that does not listen yet, or a server that does not answer, is asked again.
+/// The pause before a call to an agent that does not listen yet, or to a server that does not answer, is retried.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Puts the pods of all nodes into the store.
+/// Stores the pods of all nodes.
 pub(super) fn preload(plan: &SpiderPlan, rounds: ClosedLoop, cluster: &Cluster) {
     for node in 0..plan.nodes {
         for number in 0..rounds.times {
@@ -45,22 +45,22 @@ pub(super) fn preload(plan: &SpiderPlan, rounds: ClosedLoop, cluster: &Cluster) 
 /// The pods of a node with their UIDs, by name.
 type PodsOfNode = Arc<[(ObjectKey, Arc<str>)]>;
 
-/// How far the loop of a node is. It survives crashes: a call that was under way is over then, as its caller was told.
+/// The progress of the loop of a node. It survives crashes: a call in progress counts as over, as its caller was told.
 #[derive(Default)]
 struct Progress {
-    /// The pods with their UIDs, once they were read.
+    /// The pods with their UIDs, once they have been read.
     pods: Option<PodsOfNode>,
-    /// When the first ADD began.
+    /// The time at which the first ADD began.
     began: Option<SimTime>,
-    /// Their sandboxes, as far as ADD was called.
+    /// The sandboxes of the pods for which ADD was called.
     sandboxes: Vec<SandboxNumber>,
-    /// How many pods were deleted.
+    /// The number of deleted pods.
     deleted: usize,
-    /// For how many DEL was called.
+    /// The number of pods for which DEL was called.
     released: usize,
 }
 
-/// Puts a loop into the place of the kubelet of a node, and starts it.
+/// Replaces the kubelet of a node by a loop, and starts it.
 pub(super) fn install(site: &Arc<Site>, cluster: &Arc<Cluster>, number: usize, rounds: ClosedLoop) {
     let node = &site.nodes[number];
     let runtime = Arc::new(ContainerRuntime::new(cluster, node.kubelet, &node.name));
@@ -75,7 +75,7 @@ pub(super) fn install(site: &Arc<Site>, cluster: &Arc<Cluster>, number: usize, r
     cluster.start(process);
 }
 
-/// One life of the loop of a node.
+/// The loop of a node in one life of its process.
 struct Rounds {
     site: Arc<Site>,
     cluster: Arc<Cluster>,
@@ -115,7 +115,7 @@ impl Rounds {
         }
     }
 
-    /// The pods of the node, read once.
+    /// The pods of the node, read only once.
     async fn pods(&self) -> PodsOfNode {
         if let Some(pods) = self.progress.lock().pods.clone() {
             return pods;

@@ -1,7 +1,8 @@
-//! What scripted operations can name in a cluster with Spiderpool.
+//! Names that scripted operations can use in a cluster with Spiderpool.
 //!
-//! Known is what the settings can make, whatever is drawn, or else what the user's manifests hold, and what other operations make, whenever
-//! they do. Not known, and so not judged, are pools that are made for applications, whose names end in a UID, and the pods of applications.
+//! Known names are those that the settings can create, whatever is drawn, or those of the user's manifests, and those that other operations
+//! create at any time. Unknown, and so not judged, are pools that are created for applications, whose names end in a UID, and the pods of
+//! applications.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +22,13 @@ use super::manifests::Manifest;
 use super::ops::NAMESPACE;
 use crate::Operation;
 
-/// How the names of pools begin that are made for applications (A §8.2).
+/// The prefixes of the names of pools that are created for applications (A §8.2).
 const AUTO_POOLS: [&str; 2] = ["auto4-", "auto6-"];
 
 /// The names of applications by namespace.
 type Apps = BTreeMap<String, BTreeSet<String>>;
 
-/// Everything that can be in the cluster of a run, by name.
+/// Everything that can exist in the cluster of a run, by name.
 #[derive(Debug, Default)]
 struct There {
     pools: BTreeSet<String>,
@@ -37,15 +38,15 @@ struct There {
     nodes: BTreeSet<String>,
     /// The applications of each namespace.
     apps: Apps,
-    /// Those of which only pods need be there, which name them by a label.
+    /// Applications of which only pods may exist, which name them by a label.
     apps_of_pods: Apps,
 }
 
 impl There {
-    /// What is there at the beginning.
+    /// The names at the beginning.
     fn at_first(draft: &SpiderDraft, objects: &[(KindId, Obj)]) -> Self {
         let mut there = Self::default();
-        // Each cluster has them.
+        // Every cluster has these namespaces.
         there.namespaces.extend([NAMESPACE, "kube-system"].map(str::to_owned));
         there.namespaces.extend(draft.node_lifecycle.then(|| LEASES.to_owned()));
         for (_, object) in objects {
@@ -69,7 +70,7 @@ impl There {
         there
     }
 
-    /// An object of the manifests.
+    /// Adds an object of the manifests.
     fn take(&mut self, object: &Obj) {
         let (any, meta) = (object.as_any(), object.meta());
         let Some(name) = meta.name.clone() else { return };
@@ -90,7 +91,7 @@ impl There {
         }
     }
 
-    /// `None` if there can be such an application.
+    /// The problem with the name of an application; `None` = there can be such an application.
     fn judge_app(&self, at: usize, namespace: &str, app: &str) -> Option<Misnamed> {
         let (none, place) = (BTreeSet::new(), format!(" in the namespace `{namespace}`"));
         let found = known("application", self.apps.get(namespace).unwrap_or(&none)).judge(at, "app", app, &place)?;
@@ -99,7 +100,7 @@ impl There {
         Some(Misnamed { invalid: InvalidValue { right, ..found.invalid }, ..found })
     }
 
-    /// What an operation makes.
+    /// Adds the object that an operation creates.
     fn made(&mut self, op: &Operation) {
         match op {
             Operation::ApplyApp(op) => add(&mut self.apps, &op.namespace, &op.app),
@@ -129,8 +130,8 @@ fn holds(apps: &Apps, namespace: &str, app: &str) -> bool {
     apps.get(namespace).is_some_and(|apps| apps.contains(app))
 }
 
-/// The names in operations that nothing can have in any run, as [`Draft::misnamed`](sim_harness::workload::Draft::misnamed) wants them; no
-/// more are looked for once there are [`Problems::MAX`].
+/// The names in operations that no object can have in any run, in the form that [`Draft::misnamed`](sim_harness::workload::Draft::misnamed)
+/// expects; the search ends at [`Problems::MAX`].
 pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
     let mut there = There::at_first(draft, objects);
     ops.iter().for_each(|op| there.made(op.kind.own()));
@@ -195,7 +196,7 @@ mod tests {
     use sim_harness::scenario::Scenario;
     use sim_harness::workload::Draft;
 
-    /// What is wrong with a script of these rows, in the cluster of these settings.
+    /// The problems of a script of these rows, in a cluster with these settings.
     fn wrong(settings: &str, rows: &[&str]) -> Vec<(usize, &'static str, String)> {
         let rows: String = rows.iter().map(|row| format!("  {{ at = \"1s\", actor = \"operator\", kind = {row} }},\n")).collect();
         let text = format!(

@@ -1,4 +1,4 @@
-//! Simpler variants of a cluster with Spiderpool, for shrinking what fails.
+//! Simpler variants of a cluster with Spiderpool, to shrink a failing plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
 use crate::Operation;
 
-/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, replicas and pools, and people who do simpler things.
+/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, replicas and pools, and simpler operations.
 pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = Vec::new();
     // The user's own nodes stay.
@@ -27,7 +27,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
             all.push(Smaller::same_ops(smaller, ops));
         }
     };
-    // Somebody has to serve the webhooks.
+    // Webhooks need a replica that serves them.
     for controllers in u32::from(plan.has_webhooks())..plan.controllers.min(2) {
         same_ops(SpiderPlan { controllers, ..plan.clone() });
     }
@@ -80,7 +80,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     all
 }
 
-/// The pods of the last nodes move to the first one.
+/// Moves the pods of the last nodes to the first one.
 fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     let moved = ops.iter().cloned().map(|mut op| {
         op.kind = op.kind.changed(|op| match op {
@@ -106,7 +106,7 @@ fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     Smaller { workload: smaller.into(), ops: moved.collect(), renamed }
 }
 
-/// Takes away what keeps a pool for some pods.
+/// Removes the restrictions of a pool to some pods.
 fn serve_everyone(spec: &mut IPPoolSpec) {
     let all = IPPoolSpec {
         node_name: None,
@@ -142,15 +142,15 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
         })
 }
 
-/// The annotations but for one. Without its networks a pod has one NIC, and what names pools for others would be another story: addresses
-/// are recorded for them, and nobody ever asks.
+/// The annotations without one. Without further networks a pod has one NIC, so annotations that name pools for other NICs go, too:
+/// otherwise addresses would be recorded for NICs that do not exist.
 fn without(annotations: &BTreeMap<String, String>, key: &str) -> BTreeMap<String, String> {
     let of_nics = [names::ANNOTATION_IPPOOLS, names::ANNOTATION_SUBNETS];
     let goes = |name: &str| name == key || (key == names::ANNOTATION_MULTUS_NETWORKS && of_nics.contains(&name));
     annotations.iter().filter(|(name, _)| !goes(name)).map(|(name, text)| (name.clone(), text.clone())).collect()
 }
 
-/// One operation in a simpler form.
+/// Variants with one simplified operation.
 fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = Vec::new();
     let mut with = |index: usize, kind: Operation| {
@@ -203,23 +203,23 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     all
 }
 
-/// The subnets that are there at the beginning, and those that people create.
+/// The subnets that exist at the beginning, and those that operators create.
 fn subnets_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a SubnetPlan> {
     let created = ops.iter().filter_map(|op| if let Operation::CreateSubnet(op) = op.kind.own() { Some(&*op.subnet) } else { None });
     plan.subnets.iter().chain(created)
 }
 
-/// The pools that are there at the beginning, and those that people create.
+/// The pools that exist at the beginning, and those that operators create.
 fn pools_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a PoolPlan> {
     let created = ops.iter().filter_map(|op| if let Operation::CreatePool(op) = op.kind.own() { Some(&*op.pool) } else { None });
     plan.pools.iter().chain(created)
 }
 
-/// How long an application lives at least: a delete that overtakes its create finds nothing.
+/// The minimum life of an application: a delete that overtakes its create finds nothing.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
-/// An application is created once until somebody deletes it, not at once, and nobody does anything to one that was never there.
-/// What is created last is not waited for by a pool that never comes back, nor by a node that stays cordoned.
+/// Whether operations make sense: an application is created once until it is deleted, and not deleted at once, and no operation is about
+/// one that never existed. In the end every pool serves again and no node stays cordoned, so that the last pods can start.
 pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
     let mut in_order: Vec<&Op> = ops.iter().collect();
     in_order.sort_by_key(|op| op.common.at);
@@ -305,7 +305,7 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
     apps && cron_jobs_end(ops) && serve && reserved.is_empty() && cordoned.is_empty()
 }
 
-/// Whether every CronJob is deleted in the end, so that no pod is left to wait for at any time.
+/// Whether every CronJob is deleted in the end; otherwise there would always be pods to wait for.
 fn cron_jobs_end(ops: &[Op]) -> bool {
     let ends = |apply: &ApplyApp, at: SimTime| {
         let is_it = |op: &Op| match op.kind.own() {

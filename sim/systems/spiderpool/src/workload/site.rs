@@ -1,4 +1,4 @@
-//! What the actors of a run share, and the way from a node's plugin to its agent.
+//! State that the actors of a run share, and the connection from a node's plugin to its agent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,37 +28,37 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::plan::{SpiderPlan, agent_name, reclaim_settings_of};
 
-/// What an agent may send (A §10).
+/// The rate limit of an agent (A §10).
 const AGENT_LIMIT: RateLimit = RateLimit { qps: 50.0, burst: 100 };
-/// What Spiderpool's controller may send (A §10).
+/// The rate limit of Spiderpool's controller (A §10).
 const CONTROLLER_LIMIT: RateLimit = RateLimit { qps: 100.0, burst: 200 };
 
-/// What its client for the lease and for the pods whose events are traced may send (G §2.3).
+/// The rate limit of the controller's client for the lease and for the pods whose events are traced (G §2.3).
 const RAW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };
 
-/// What a process of Spiderpool sends its requests with.
+/// The client with which a process of Spiderpool sends its requests.
 pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
 
 /// A request of a plugin to the agent on its node.
 pub(super) enum AgentCall {
-    /// ADD: the addresses of a pod's NICs are wanted (A §5.2).
+    /// ADD: asks for the addresses of a pod's NICs (A §5.2).
     Add(AddRequest, oneshot::Sender<Result<AddAnswer, Unanswered>>),
     /// DEL: the sandbox of a pod goes (A §7.1).
     Del(DelRequest, oneshot::Sender<Result<(), Unanswered>>),
-    /// Batch release of addresses that somebody else answers on (A §7.3).
+    /// Batch release of addresses on which another host answers (A §7.3).
     Release(BatchRequest, oneshot::Sender<Result<(), Unanswered>>),
 }
 
 /// The UNIX socket of an agent; it ends with the agent's process.
 pub(super) type Socket = mpsc::UnboundedSender<AgentCall>;
 
-/// A node with its kubelet, its agent, and the socket at which the plugin finds the agent.
+/// A node with its kubelet, its agent, and the socket that connects the plugin to the agent.
 pub(super) struct Node {
     pub name: Arc<str>,
     pub kubelet: ProcessId,
     pub agent: ProcessId,
     socket: Mutex<Option<Socket>>,
-    /// Whether the agent that took calls last has its plugin look for conflicts (`enableIPConflictDetection`).
+    /// Whether the last agent told its plugin to look for conflicts (`enableIPConflictDetection`).
     detects_conflicts: AtomicBool,
 }
 
@@ -67,13 +67,13 @@ impl Node {
         Self { name: name.into(), kubelet, agent, socket: Mutex::default(), detects_conflicts: AtomicBool::default() }
     }
 
-    /// The agent takes calls from now on, and tells the plugin whether to look for conflicts.
+    /// Makes the agent accept calls, and tells the plugin whether to look for conflicts.
     pub(super) fn listen(&self, socket: Socket, detects_conflicts: bool) {
         *self.socket.lock() = Some(socket);
         self.detects_conflicts.store(detects_conflicts, Ordering::Relaxed);
     }
 
-    /// Whether the agent takes calls.
+    /// Whether the agent accepts calls.
     pub(super) fn listens(&self) -> bool {
         self.connect().is_ok()
     }
@@ -85,24 +85,24 @@ impl Node {
     }
 }
 
-/// What the actors share.
+/// The state that the actors share.
 pub(super) struct Site {
     pub cluster: Weak<Cluster>,
     pub seed: u64,
     pub plan: SpiderPlan,
-    /// By the name of a process of Spiderpool, its policy in the course of the run.
+    /// The policies of Spiderpool's processes over the run, by process name.
     pub versions: BTreeMap<String, Version<Policy>>,
-    /// Where the replicas of the controller serve their webhooks, if there are any.
+    /// The Service at which the replicas of the controller serve their webhooks, if there are any.
     pub hooks: Option<Arc<Service>>,
-    /// The settings as they stand in Spiderpool's ConfigMap by now.
+    /// The current settings in Spiderpool's ConfigMap.
     pub settings: Mutex<BTreeMap<String, String>>,
     pub cni: Arc<IpamConfig>,
     pub nodes: Vec<Node>,
     pub sandbox_uids: SandboxUids,
 }
 
-/// The pods whose UIDs container runtimes do not tell, by their sandboxes. Nobody of Spiderpool knows them; the trace does, so that
-/// claims can judge what is done for whom.
+/// The pods whose UIDs container runtimes do not pass, by their sandboxes. Spiderpool does not know them; the trace does, so that claims
+/// can judge requests by pod.
 #[derive(Default)]
 pub(super) struct SandboxUids(Mutex<FxHashMap<Arc<str>, Arc<str>>>);
 
@@ -117,7 +117,7 @@ impl SandboxUids {
 }
 
 impl Site {
-    /// The policy of a process of Spiderpool now.
+    /// The current policy of a process of Spiderpool.
     pub(super) fn policy(&self, cluster: &Cluster, process: ProcessId) -> Policy {
         *self.versions[&*cluster.rt.process_name(process)].at(cluster.rt.now())
     }
@@ -127,22 +127,22 @@ impl Site {
         reclaim_settings_of(&self.settings.lock(), policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
     }
 
-    /// The settings of an agent, or of what is like one, that starts now.
+    /// The settings of an agent, or of a process with the same settings, that starts now.
     pub(super) fn agent_settings(&self, policy: &Policy) -> AgentSettings {
         self.plan.agent_settings_of(&self.settings.lock(), policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
     }
 
-    /// The environment of a process in its present life.
+    /// The environment of a process in its current life.
     pub(super) fn env(&self, cluster: &Cluster, process: ProcessId) -> SimEnv {
         SimEnv::new(&cluster.rt, self.seed, process)
     }
 
-    /// The client of an agent in its present life.
+    /// The client of an agent in its current life.
     pub(super) fn agent_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
         self.client(cluster, process, env, |client, env| RateLimited::per_type(client, env, AGENT_LIMIT))
     }
 
-    /// The client of a controller in its present life.
+    /// The client of a controller in its current life.
     pub(super) fn controller_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
         self.client(cluster, process, env, |client, env| RateLimited::per_type(client, env, CONTROLLER_LIMIT))
     }
@@ -169,7 +169,7 @@ impl Site {
     pub(super) fn plugin(self: &Arc<Self>, cluster: &Arc<Cluster>, number: usize) -> NodePlugin {
         let env = self.env(cluster, self.nodes[number].kubelet);
         let ways = Ways { site: self.clone(), number, env: env.clone() };
-        // The agent puts it on the node.
+        // The agent installs the plugin on the node, so their versions are the same.
         let plugins = self.versions[&agent_name(number as u32)].map(|policy| Plugin {
             agent: ways.clone(),
             probe: ways.clone(),
@@ -182,7 +182,7 @@ impl Site {
     }
 }
 
-/// The ways of a plugin: a socket to the agent, and the network.
+/// The connections of a plugin: a socket to the agent, and the network.
 #[derive(Clone)]
 pub(super) struct Ways {
     site: Arc<Site>,
@@ -253,14 +253,14 @@ pub(super) struct NodePlugin {
 }
 
 impl NodePlugin {
-    /// The plugin as it is on the node now. Whether it looks for conflicts the agent tells it.
+    /// The plugin that is currently on the node. The agent tells it whether to look for conflicts.
     fn plugin(&self) -> Plugin<Ways, Ways> {
         let now = self.site.cluster.upgrade().map(|cluster| cluster.rt.now());
         let detects_conflicts = self.site.nodes[self.number].detects_conflicts.load(Ordering::Relaxed);
         Plugin { detects_conflicts, ..self.plugins.at(now.unwrap_or_default()).clone() }
     }
 
-    /// What the container runtime calls it for.
+    /// The call of the container runtime, without the UID if the runtime passes none.
     fn call(&self, attachment: Attachment) -> Call {
         let Attachment { container, nic, pod, mut pod_uid, netns: _ } = attachment;
         if self.passes_no_uid {

@@ -1,10 +1,10 @@
-//! How names and ranges of addresses are spelled in operations and plans.
+//! The syntax of names and address ranges in operations and plans.
 
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::ranges::parse_ranges;
 use sim_harness::workload::InvalidValue;
 
-/// A name of an object: a DNS subdomain, as far as plans need it.
+/// Checks the name of an object: a DNS subdomain, as far as plans need it.
 pub(super) fn check_name(name: &str) -> Result<(), InvalidValue> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -14,7 +14,7 @@ pub(super) fn check_name(name: &str) -> Result<(), InvalidValue> {
     Err(InvalidValue::value(name, format!("no object can be called `{name}`"), "lower-case letters, digits, hyphens and dots"))
 }
 
-/// A range is an address, or two with a hyphen between them.
+/// Checks a range: an address, or two with a hyphen between them.
 pub(super) fn check_range(range: &str) -> Result<(), InvalidValue> {
     let version = if range.contains(':') { 6 } else { 4 };
     let read = parse_ranges(&[range], version, &Policy::hardened());

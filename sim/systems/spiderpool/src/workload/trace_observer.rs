@@ -1,4 +1,4 @@
-//! Tells the trace what the agents do.
+//! Writes the steps of the agents to the trace.
 
 use std::sync::{Arc, Weak};
 
@@ -32,7 +32,7 @@ impl TraceObserver {
     }
 
     fn question(&self, request: &AddRequest, pod: &Arc<Pod>, made: bool, controller: &TopController) -> Question {
-        // Whoever is told while the cluster is locked cannot ask it for what has arrived.
+        // The cluster may be locked while a note is delivered, so the caches are brought up to date before.
         self.caches.catch_up();
         let caches: Arc<Known> = self.caches.clone();
         Question {
@@ -155,7 +155,7 @@ fn refused(error: &IpamError) -> Refusal {
         IpamError::Select(_) => Refusal::NoPool,
         IpamError::NotAllocated(failures) => {
             let all = || failures.0.iter().flat_map(|failure| &failure.pools).map(|(_, error)| refused_by_pool(error));
-            // What can be waited for counts more than what cannot be helped.
+            // An error that may pass counts more than an exhausted pool.
             all().find(|refusal| *refusal != Refusal::UsedOut).unwrap_or(Refusal::UsedOut)
         }
         IpamError::Pool { error, .. } => refused_by_pool(error),

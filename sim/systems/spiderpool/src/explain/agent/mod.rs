@@ -1,7 +1,7 @@
 //! The ADD itself: core's agent, run once against the objects of a question.
 //!
 //! [`explain`](super::explain) calls it. The agent has just started, its caches show what the API server has, nobody else writes, and no
-//! auto pool comes while it waits. So what is answered here is what a run answers; what was written is thrown away.
+//! auto pool appears while it waits. So it answers here as it does in a run; its writes are thrown away.
 
 mod server;
 
@@ -26,45 +26,45 @@ use parking_lot::Mutex;
 use self::server::Server;
 use super::Question;
 
-/// An address and the pool that it is of.
+/// An address and its pool, the pool first.
 type Recorded = (Arc<str>, IpAddr);
 
-/// How an ADD ended.
+/// The result of an ADD.
 pub(super) struct Ended {
-    /// What the agent answered.
+    /// The agent's answer to the request.
     pub(super) result: Result<AddAnswer, IpamError>,
-    /// The endpoint of the pod as it was.
+    /// The pod's endpoint before the ADD.
     pub(super) before: Option<Arc<SpiderEndpoint>>,
-    /// The endpoint of the pod as it would be.
+    /// The pod's endpoint as it would be after the ADD.
     pub(super) after: Option<Arc<SpiderEndpoint>>,
-    /// The pools that the answer or `taken_away` names, as they would be.
+    /// The pools that the answer or `taken_away` names, as they would be after the ADD.
     pools: BTreeMap<String, Arc<SpiderIPPool>>,
-    /// The addresses whose records the agent set out to take away.
+    /// The addresses whose records the agent started to remove.
     pub(super) taken_away: Vec<Recorded>,
 }
 
-/// One address that is answered.
+/// One address of the answer.
 pub(super) struct Given {
-    /// The NIC; in nameless mode its index.
+    /// The name of the NIC; in nameless mode its index.
     pub(super) nic: String,
-    /// The family, 4 or 6, as reports have it.
+    /// The IP family, 4 or 6, as in reports.
     pub(super) ip_version: u8,
-    /// The address with the length of its prefix.
+    /// The address with its prefix length.
     pub(super) address: String,
     /// Name of the pool that the answer names, whether or not it holds a record of the address.
     pub(super) pool: String,
-    /// The entry of the endpoint that had it before; absent if it was drawn now.
+    /// The entry of the endpoint that had the address before; absent if it was drawn now.
     pub(super) kept: Option<IPAllocationDetail>,
 }
 
 impl Given {
-    /// The address without the length of its prefix.
+    /// The address without its prefix length.
     pub(super) fn ip(&self) -> Option<IpAddr> {
         self.address.split('/').next()?.parse().ok()
     }
 }
 
-/// What keeps the pod's addresses decides which endpoint is its own.
+/// The key of the endpoint that is the pod's own, which depends on the keeper of the pod's addresses.
 pub(super) fn endpoint_key(question: &Question) -> ObjectKey {
     let meta = &question.pod.metadata;
     let pod = ObjectKey::namespaced(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
@@ -86,7 +86,7 @@ pub(super) fn add(question: &Question) -> Ended {
     server.put(pod);
     for pool in question.objects.pools.iter() {
         let mut pool = SpiderIPPool::clone(pool);
-        // What is written by hand has not been changed since.
+        // An object written by hand has not been changed since.
         pool.metadata.generation.get_or_insert(1);
         server.put(pool);
     }
@@ -95,7 +95,7 @@ pub(super) fn add(question: &Question) -> Ended {
     let key = endpoint_key(question);
     let before = server.find(&key);
 
-    // Nobody makes the pools that it would wait for.
+    // No controller makes the pools that the agent would wait for.
     let settings = AgentSettings { select: question.settings.clone(), subnet_pool_retries: 1, ..question.agent.clone() };
     let config = AgentConfig { node: question.node.as_str().into(), settings, policy: question.policy };
     let request = AddRequest {
@@ -114,7 +114,7 @@ pub(super) fn add(question: &Question) -> Ended {
         rt.start(process);
         let env = Even(SimEnv::new(&rt, 0, process));
         let agent = Agent::new(server.clone(), env, caches, onlooker.clone(), config);
-        // It has run for long enough that nothing of its former life is under way.
+        // The agent has run long enough that nothing from before its start is in progress.
         rt.sleep(Duration::from_secs(3600)).await;
         agent.add(&request).await
     });
@@ -137,13 +137,13 @@ pub(super) fn addresses(entry: &IPAllocationDetail) -> impl Iterator<Item = (u8,
 }
 
 impl Ended {
-    /// The UID of the pod that a pool holds a record of an address for afterwards.
+    /// The UID of the pod for which a pool records an address after the ADD.
     pub(super) fn holder(&self, pool: &str, ip: IpAddr) -> Option<&str> {
         let records = self.pools.get(pool)?.status.as_ref()?.allocated_ips.parse().ok()?;
         records.get(ip).map(|record| record.pod_uid.as_str())
     }
 
-    /// The addresses of the answer, by NIC as selection calls it.
+    /// The addresses of the answer, with the NIC names that selection uses.
     pub(super) fn given(&self, nameless: bool, as_drawn: bool) -> Vec<Given> {
         let Ok(answer) = &self.result else { return Vec::new() };
         let had = |text: &str| {
@@ -173,7 +173,7 @@ impl Ended {
     }
 }
 
-/// What the agent's caches show.
+/// The content of the agent's caches.
 #[derive(Clone)]
 struct Known {
     objects: Arc<Objects>,
@@ -244,12 +244,12 @@ impl Cluster for Known {
     }
 }
 
-/// An environment that draws the same number whenever it is asked.
+/// An environment that draws the same number every time.
 #[derive(Clone)]
 struct Even(SimEnv);
 
-/// One less than the least common multiple of all numbers up to 46: what is drawn among that many is the last, which leaves equal pools in
-/// the order of the user.
+/// One less than the least common multiple of all numbers up to 46. A draw among up to 46 items therefore takes the last one, which leaves
+/// equal pools in the user's order.
 const LAST_OF_ANY: u64 = 9_419_588_158_802_421_599;
 
 impl Env for Even {
@@ -280,7 +280,7 @@ impl Env for Even {
     }
 }
 
-/// Writes down which records are taken away.
+/// Collects the records that are taken away.
 #[derive(Clone, Default)]
 struct Onlooker(Arc<Mutex<Vec<Recorded>>>);
 

@@ -1,6 +1,7 @@
-//! An API server in memory for one ADD: it serves whatever one agent asks, in turn, and is thrown away.
+//! An in-memory API server for one ADD: it serves the requests of one agent in turn, and is thrown away.
 //!
-//! It does what an agent relies on (K §2): versions, preconditions, finalizers. Nobody else writes, and nothing is admitted or watched.
+//! It does what an agent relies on (K §2): resourceVersions, preconditions, finalizers. There are no other writers, no admission and no
+//! watches.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -18,18 +19,18 @@ use serde_json::Value;
 /// An object of the type that belongs to the kind under which it is stored.
 type Stored = Arc<dyn Any + Send + Sync>;
 
-/// The server. Clones are the same.
+/// The server; clones share their state.
 #[derive(Clone, Default)]
 pub(super) struct Server(Arc<Mutex<Db>>);
 
 #[derive(Default)]
 struct Db {
-    /// By kind and key.
+    /// The objects by kind and key.
     objects: BTreeMap<(String, ObjectKey), Stored>,
     writes: u64,
 }
 
-/// The version of objects that were written without one.
+/// The resourceVersion of objects that were written without one.
 const UNWRITTEN: &str = "0";
 
 fn kind<K: Object>() -> String {
@@ -41,14 +42,14 @@ fn refused<K: Object>(reason: Reason, key: &ObjectKey) -> ApiError {
 }
 
 impl Server {
-    /// Stores an object as it is.
+    /// Stores an object unchanged.
     pub(super) fn put<K: Object>(&self, mut object: K) {
         object.meta_mut().resource_version.get_or_insert_with(|| UNWRITTEN.to_owned());
         let key = ObjectKey::of(&object);
         self.0.lock().objects.insert((kind::<K>(), key), Arc::new(object));
     }
 
-    /// An object as it is now.
+    /// The current state of an object.
     pub(super) fn find<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         self.0.lock().find(key)
     }
@@ -70,7 +71,7 @@ impl Db {
         if seen { Ok(known) } else { Err(refused::<K>(Reason::Conflict, key)) }
     }
 
-    /// Stores what an object has become; one that is being deleted and has no finalizer vanishes.
+    /// Stores the new state of an object; an object that is being deleted and has no finalizer vanishes.
     fn store<K: Object>(&mut self, key: &ObjectKey, mut object: K) -> Arc<K> {
         if self.find::<K>(key).is_some_and(|before| *before == object) {
             return Arc::new(object);
@@ -139,7 +140,7 @@ impl Db {
     }
 }
 
-/// A JSON merge patch.
+/// Applies a JSON merge patch to a value.
 fn merge(into: &mut Value, patch: &Value) {
     match (into, patch) {
         (Value::Object(known), Value::Object(members)) => {
@@ -167,7 +168,7 @@ impl Client for Server {
     }
 }
 
-/// A watch that shows nothing.
+/// A watch that never delivers an event.
 pub(super) struct Silence;
 
 impl<K: Object> WatchStream<K> for Silence {

@@ -1,10 +1,10 @@
-//! Why a pod gets its pools and addresses, from the question down to the answer.
+//! Text that explains why a pod gets its pools and addresses, from the question down to the answer.
 
 use ipam_reports::ExplainReport;
 use ipam_reports::explain::{AutoPoolAnswer, FamilyAnswer, NicAnswer, Refusal, Reuse, RouteSource, TierState};
 use sim_harness::text::{Align, Paint, Table};
 
-/// Sections with an empty line between them: the question, tiers, NICs and families, auto pools, the answer.
+/// Formats a report as sections with an empty line between them: the question, tiers, NICs and families, auto pools, the answer.
 pub fn explain(report: &ExplainReport, paint: Paint) -> String {
     let mut sections = vec![head(report, paint), tiers(report, paint)];
     sections.extend(report.families().map(|(nic, answer)| family(report, nic, answer, paint)));
@@ -14,7 +14,7 @@ pub fn explain(report: &ExplainReport, paint: Paint) -> String {
     sections.join("\n")
 }
 
-/// The pod, its NIC and node and the profile; below them where settings are from and which mutations are on, if not as by default.
+/// The pod, its NIC and node and the profile; below them the origin of the settings and the mutations that are on, if not the defaults.
 fn head(report: &ExplainReport, paint: Paint) -> String {
     let node = if report.node.is_empty() { "no node".to_owned() } else { format!("node {}", report.node) };
     let mut text = format!("{}  {} on {node}, {}\n", paint.bold(&report.pod), report.nic, report.profile);
@@ -30,7 +30,7 @@ fn head(report: &ExplainReport, paint: Paint) -> String {
     text
 }
 
-/// The ladder of tiers.
+/// The table of tiers.
 fn tiers(report: &ExplainReport, paint: Paint) -> String {
     if report.tiers.is_empty() {
         return String::new();
@@ -70,7 +70,7 @@ fn tiers(report: &ExplainReport, paint: Paint) -> String {
     format!("{}\n{}\n", paint.bold(&title), indented(&table))
 }
 
-/// A text as far as a line holds it; JSON has all of it.
+/// A text cut to the width of a line; JSON has all of it.
 fn cut(text: &str) -> String {
     const WIDTH: usize = 100;
     match text.char_indices().nth(WIDTH) {
@@ -103,7 +103,7 @@ fn family(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, paint:
         );
     }
     for rejected in &answer.rejected {
-        // What is used again may be of a pool that serves nobody else.
+        // An address that is used again may be of a pool that serves no one else.
         let mark = if answer.reused && answer.pool.as_ref() == Some(&rejected.pool) { "->" } else { "" };
         let cells = [mark.to_owned(), rejected.pool.clone(), "no".to_owned(), rejected.reason.clone(), rejected.detail.clone()];
         table.painted(cells, move |column, text| if column == 3 { paint.warn(text) } else { paint.dim(text) });
@@ -124,12 +124,12 @@ fn indented<const N: usize>(table: &Table<N>) -> String {
     table.lines().iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// A NIC as people call it.
+/// The name of a NIC for readers.
 fn called(report: &ExplainReport, nic: &NicAnswer) -> String {
     if report.nameless { format!("NIC {}", nic.nic) } else { nic.nic.clone() }
 }
 
-/// A pool that is not there yet.
+/// An auto pool that does not exist yet.
 fn auto_pool(answer: &AutoPoolAnswer, paint: Paint) -> String {
     let AutoPoolAnswer { pool, application, subnet, nic, ip_version, size, .. } = answer;
     let maker = if answer.maker == "agent" { "an agent" } else { "the controller" };
@@ -149,7 +149,7 @@ fn auto_pool(answer: &AutoPoolAnswer, paint: Paint) -> String {
     table.row(["name".to_owned(), pool.clone()]);
     table.row(["for".to_owned(), application.clone()]);
     table.row(["addresses".to_owned(), addresses]);
-    // The others repeat for whom it is.
+    // The other labels repeat the name of the application.
     let telling = ["owner-spider-subnet", "owner-application-uid", "ippool-reclaim"].map(|key| format!("ipam.spidernet.io/{key}"));
     for (at, (key, value)) in answer.labels.iter().filter(|(key, _)| telling.contains(key)).enumerate() {
         table.row([if at == 0 { "labels".to_owned() } else { String::new() }, format!("{key}={value}")]);
@@ -160,7 +160,7 @@ fn auto_pool(answer: &AutoPoolAnswer, paint: Paint) -> String {
     format!("{}\n{}\n", paint.bold(&title), indented(&table))
 }
 
-/// What comes of it.
+/// The answer: the addresses, or the error.
 fn verdict(report: &ExplainReport, paint: Paint) -> String {
     let mut text = String::new();
     let failed = report.error.as_ref().or(report.allocate_error.as_ref());

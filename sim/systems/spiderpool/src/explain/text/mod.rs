@@ -1,4 +1,4 @@
-//! Answers as text for people.
+//! Answers as human-readable text.
 
 mod add;
 mod reclaim;

@@ -1,9 +1,9 @@
-//! What reclaim would do, from the records to the endpoints.
+//! Text that says what reclaim would do, from the records to the endpoints.
 
 use ipam_reports::{ExplainReclaimReport, reference};
 use sim_harness::text::{Align, Paint, Table};
 
-/// The whole dry run.
+/// Formats the whole dry run.
 pub fn explain_reclaim(report: &ExplainReclaimReport, paint: Paint) -> String {
     let mut text = format!("{} at {}, {}\n", paint.bold("reclaim"), report.now, report.profile);
     if let Some(deviations) = &report.deviations {

@@ -1,13 +1,12 @@
-//! What exists, and what of it a new object could be refused for.
+//! The existing objects, and the selection of those because of which a new object could be refused.
 //!
 //! ```text
 //!   new pool   ──► its namesake, those with its addresses, one of each CIDR that meets its own ┐
 //!   new subnet ──► its namesake, those that meet its CIDR, and the pools of such CIDRs         ├─► Beside ──► core's rules
 //! ```
-//! The rules compare a new object with everything that exists, at a time per object that is right for a webhook. Whoever judges ten
-//! thousand would take that long for each of them: so the rules are shown only what they could say something about, in the same order, and
-//! say the same. Upstream's rules cannot judge a pool beside one that they cannot read, whatever addresses that has: they are shown all
-//! such.
+//! The rules compare a new object with everything that exists; the time per object is right for a webhook, but too long when ten thousand
+//! objects are judged. So the rules are shown only the objects that could matter to them, in the same order, and come to the same verdict.
+//! Upstream's rules cannot judge a pool beside one that they cannot read, whatever its addresses: they are shown all such pools.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +20,7 @@ use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderSubnet};
 
 use crate::ip_interval_index::IpIntervalIndex;
 
-/// What the rules are shown of it.
+/// The existing objects that the rules are shown.
 #[derive(Debug, Default)]
 pub(super) struct Beside<'a> {
     pub(super) pools: Vec<Arc<SpiderIPPool>>,
@@ -38,44 +37,44 @@ impl Live for Beside<'_> {
     }
 }
 
-/// Names of pools by the family that the pools say they are of.
+/// Names of pools by the IP family in the pools' specs.
 type ByFamily = BTreeMap<Option<i64>, BTreeSet<Arc<str>>>;
 
-/// No object is called so.
+/// A name that no object has.
 const NOBODY: &str = "";
 
 /// The pools and subnets that exist, each once by name, with their defaults.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Existing {
     pools: BTreeMap<Arc<str>, Arc<SpiderIPPool>>,
-    /// Which pool has which addresses.
+    /// The addresses of each pool.
     addresses: IpIntervalIndex,
-    /// The pools of each CIDR, as it is written, by the family that they say.
+    /// The pools of each CIDR, as it is written, by the family in their specs.
     by_cidr: BTreeMap<Arc<str>, ByFamily>,
-    /// The pools that upstream's webhook cannot read, and so judges no other one beside.
+    /// The pools that upstream's webhook cannot read, which keep it from judging any other pool.
     unreadable: BTreeSet<Arc<str>>,
     /// The CIDRs of pools, as they are written.
     cidrs: IpIntervalIndex,
-    /// In the order of their names.
+    /// The subnets, ordered by name.
     subnets: Vec<Arc<SpiderSubnet>>,
-    /// The same without their status.
+    /// The same subnets without their status.
     plain_subnets: Vec<Arc<SpiderSubnet>>,
     /// The CIDRs of subnets, by the name of the subnet.
     subnet_cidrs: IpIntervalIndex,
-    /// What subnets set aside, by the name of the pool.
+    /// The addresses that subnets set aside, by the name of the pool.
     set_aside: IpIntervalIndex,
 }
 
-/// The addresses of a CIDR; none if it cannot be read.
+/// The addresses of a CIDR; empty if it cannot be read.
 fn addresses_of(cidr: &str, policy: &Policy) -> IpSet {
     Cidr::parse(cidr, policy).map(|cidr| cidr.range().into()).unwrap_or_default()
 }
 
-/// All addresses by which a pool could meet another one; some more than it has if the rules are upstream's.
+/// All addresses by which a pool could meet another one; a superset of its own if the rules are upstream's.
 ///
-/// Upstream compares each range of `ips` as its webhook reads it, and takes exclusions out in a way of its own (A §14.3). The set is of
-/// whole entries, whose ends are never among the IPv4-mapped addresses that a set of IPv6 addresses leaves out: of two entries that
-/// overlap, the sets meet.
+/// Upstream compares each range of `ips` as its webhook reads it, and excludes addresses in a way of its own (A §14.3). The set consists of
+/// whole entries, whose ends are never among the IPv4-mapped addresses that a set of IPv6 addresses leaves out: if two entries overlap,
+/// their sets do.
 fn reach_of(spec: &IPPoolSpec, policy: &Policy) -> IpSet {
     if !policy.upstream_ranges {
         return AddressSet::of_pool(spec, policy).0;
@@ -99,17 +98,17 @@ fn name_of(name: &Option<String>) -> Arc<str> {
 }
 
 impl Existing {
-    /// All subnets, in the order of their names.
+    /// All subnets, ordered by name.
     pub(super) fn subnets(&self) -> &[Arc<SpiderSubnet>] {
         &self.subnets
     }
 
-    /// Only the subnets, which defaults come from.
+    /// The subnets only, from which defaults come.
     pub(super) fn for_defaults(&self) -> Beside<'_> {
         Beside { pools: Vec::new(), subnets: Cow::Borrowed(&self.subnets) }
     }
 
-    /// One more pool, with its defaults; unless there is one of this name.
+    /// Adds a pool with its defaults, unless there is one of this name.
     pub(super) fn add_pool(&mut self, pool: Arc<SpiderIPPool>, policy: &Policy) {
         let name = name_of(&pool.metadata.name);
         if self.pools.contains_key(&name) {
@@ -130,7 +129,7 @@ impl Existing {
         self.pools.insert(name, pool);
     }
 
-    /// One more subnet, with its defaults; unless there is one of this name.
+    /// Adds a subnet with its defaults, unless there is one of this name.
     pub(super) fn add_subnet(&mut self, subnet: Arc<SpiderSubnet>, policy: &Policy) {
         let Err(at) = self.subnets.binary_search_by(|other| other.metadata.name.cmp(&subnet.metadata.name)) else { return };
         self.subnet_cidrs.put(&name_of(&subnet.metadata.name), &addresses_of(&subnet.spec.subnet, policy));
@@ -157,24 +156,24 @@ impl Existing {
         existing
     }
 
-    /// What a new pool, which has its defaults already, could be refused for; besides itself, if it exists.
+    /// The objects because of which a new pool could be refused; the pool itself, too, if it exists. `new` has its defaults already.
     pub(super) fn beside_pool(&self, new: &SpiderIPPool, policy: &Policy) -> Beside<'_> {
         let name = new.metadata.name.as_deref().unwrap_or_default();
         let addresses = reach_of(&new.spec, policy);
         let mut names: BTreeSet<&Arc<str>> = self.addresses.others(name, &addresses).map(|(owner, _)| owner).collect();
         names.extend(self.pools.get_key_value(name).map(|(name, _)| name));
         names.extend(&self.unreadable);
-        // Of the pools of one CIDR and family the first is as good as any; the pool itself is none of them.
+        // Of the pools of one CIDR and family the first is as good as any, but not the pool itself.
         let cidr = addresses_of(&new.spec.subnet, policy);
         let families = self.cidrs.others(&new.spec.subnet, &cidr).filter_map(|(cidr, _)| self.by_cidr.get(cidr));
         names.extend(families.flat_map(BTreeMap::values).filter_map(|names| names.iter().find(|other| ***other != *name)));
-        // What is set aside for others is read only by those whom it concerns: there may be as much of it as there are pools.
+        // Only pools that are concerned need to see what is set aside for others, which can be as long as the list of pools.
         let concerns = policy.upstream_ranges || is_auto_pool(new) || self.set_aside.others(name, &addresses).next().is_some();
         let subnets = if concerns { &self.subnets } else { &self.plain_subnets };
         Beside { pools: self.named(names), subnets: Cow::Borrowed(subnets) }
     }
 
-    /// What a new subnet, which has its defaults already, could be refused for; besides itself, if it exists.
+    /// The objects because of which a new subnet could be refused; the subnet itself, too, if it exists. `new` has its defaults already.
     pub(super) fn beside_subnet(&self, new: &SpiderSubnet, policy: &Policy) -> Beside<'_> {
         let name = new.metadata.name.as_deref().unwrap_or_default();
         let cidr = addresses_of(&new.spec.subnet, policy);
@@ -204,15 +203,15 @@ mod tests {
     const CIDRS: [&str; 8] =
         ["10.0.0.0/24", "10.0.0.0/25", "10.0.0.128/25", "10.0.1.0/24", "10.0.0.0/23", "no CIDR", "::fffe:0:0/94", "::ffff:10.0.0.0/24"];
 
-    /// A name, which CIDR, first address, how many more, and whether it is an auto pool.
+    /// A name, the index of a CIDR, the first address, the number of further addresses, and whether it is an auto pool.
     type Drawn = (usize, usize, u8, u8, bool);
 
     fn drawn() -> impl Strategy<Value = Drawn> {
         (0usize..8, 0..CIDRS.len(), 0u8..40, 0u8..4, any::<bool>())
     }
 
-    /// What people write by hand, of which upstream reads some in a way of its own: what else stands among the ranges, what is excluded,
-    /// which family and which label of its CIDR the pool says.
+    /// Odd fields of a pool written by hand, some of which upstream reads in its own way: further entries among the ranges, exclusions, the
+    /// family, and the label of its CIDR.
     type Odd = (usize, usize, Option<i64>, usize);
 
     const ENTRIES: [&[&str]; 8] = [
@@ -235,7 +234,7 @@ mod tests {
     fn odd_pool(drawn: Drawn, (more, excluded, version, label): Odd) -> SpiderIPPool {
         let mut pool = pool(drawn);
         pool.spec.ip_version = version;
-        // A wide network has ranges of its own.
+        // The ranges of a wide network come from `more` alone.
         if CIDRS[drawn.1].starts_with("::") {
             pool.spec.ips = None;
         }
@@ -267,7 +266,7 @@ mod tests {
             .unwrap()
     }
 
-    /// The same without an index.
+    /// The same rules without an index.
     #[derive(Default)]
     struct Plain(Listed);
 
@@ -279,7 +278,7 @@ mod tests {
         fn defaulted<K: Admitted>(&self, new: &K, policy: &Policy) -> Arc<K> {
             let settings = AdmissionSettings::default();
             let new = Arc::new(new.clone());
-            // What cannot be read exists as it is.
+            // An object that cannot be read exists without defaults.
             mutate(&Request::Create(&new), &Rules { live: &self.0, settings: &settings, policy }).unwrap_or(new.clone())
         }
     }
@@ -313,7 +312,7 @@ mod tests {
                 let defaulted = plain.defaulted(&new, &policy);
                 let verdict = judge(&new, &existing.beside_pool(&defaulted, &policy), &policy);
                 prop_assert_eq!(&verdict, &plain.judge(&new, &policy));
-                // What admission would not let in may exist all the same.
+                // A pool that admission would refuse may exist all the same.
                 if verdict.is_ok() || all_stay {
                     existing.add_pool(defaulted.clone(), &policy);
                     if let Err(at) = plain.0.pools.binary_search_by(|other| other.metadata.name.cmp(&new.metadata.name)) {

@@ -1,4 +1,4 @@
-//! The cluster that is drawn: nodes, pools and settings, without applications.
+//! The draw of a cluster: nodes, pools and settings, without applications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,7 +22,7 @@ use super::SpiderDraft;
 use super::rules::{CLUSTER_NETWORK, Named, PoolRule, some};
 use super::wishes::PoolWish;
 
-/// Which addresses pods have.
+/// The IP families of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Families {
@@ -71,7 +71,7 @@ fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolP
 }
 
 /// The addresses of the physical function of a node: in some of the subnets, at least one of each family. They lie right before the
-/// gateways, far behind what pools have to give.
+/// gateways, far behind the addresses of pools.
 fn masters(draw: &mut Draw, plan: &SpiderPlan, families: Families, node: u32) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
     for version in families.versions() {
@@ -87,7 +87,7 @@ fn masters(draw: &mut Draw, plan: &SpiderPlan, families: Families, node: u32) ->
 }
 
 impl SpiderDraft {
-    /// The families of addresses that a generated cluster may have.
+    /// The IP families that a generated cluster may have.
     fn versions(&self) -> BTreeSet<IpVersion> {
         self.families.written().into_iter().flat_map(|families| families.versions()).copied().collect()
     }
@@ -145,7 +145,7 @@ impl SpiderDraft {
             kinds: BTreeSet::new(),
             brought: Vec::new(),
         };
-        // Drawn for those only who ask for it: what others draw stays as it was.
+        // Drawn only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if *self.subnets.bounds().1 > 0 {
             let (number, addresses) = (self.subnets.draw(draw), self.subnet_addresses.draw(draw));
             let all = families.versions().iter().flat_map(|version| (0..number).map(move |number| (*version, number)));
@@ -156,7 +156,7 @@ impl SpiderDraft {
         }
         self.rule_pools(draw, &mut plan);
         self.name_pools(draw, &mut plan);
-        // Drawn for those only who ask for it: what others draw stays as it was.
+        // Drawn only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if *self.match_master_subnet.bounds().1 && self.match_master_subnet.draw(draw) {
             plan.masters = (0..nodes).map(|number| masters(draw, &plan, families, number)).collect();
         }
@@ -171,7 +171,7 @@ impl SpiderDraft {
 
     /// Gives each pool its rule.
     fn rule_pools(&self, draw: &mut Draw, plan: &mut SpiderPlan) {
-        // Drawn for those only who ask for it: what others draw stays as it was.
+        // Drawn only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if matches!(self.rules, Choice::Is(PoolRule::Everyone)) {
             return;
         }
@@ -189,7 +189,7 @@ impl SpiderDraft {
         }
     }
 
-    /// Which pools namespaces and the CNI configuration name (A §2.1, tiers 4 and 5).
+    /// Draws the pools that namespaces and the CNI configuration name (A §2.1, tiers 4 and 5).
     fn name_pools(&self, draw: &mut Draw, plan: &mut SpiderPlan) {
         let names: Vec<String> = if let Choice::Is(count) = self.namespaces {
             namespaces(count).collect()
@@ -197,7 +197,7 @@ impl SpiderDraft {
             namespaces(self.namespaces.draw(draw)).collect()
         };
         let several = names.len() > 1;
-        // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.
+        // The upper tiers hide the lower ones, so the configuration of a cluster names pools only if `wishes` say so.
         let wishes: Vec<PoolWish> = self.wishes.written().into_iter().copied().collect();
         let of = |plan: &SpiderPlan, version: IpVersion| -> Vec<String> {
             let mut names: Vec<String> =
@@ -229,11 +229,11 @@ impl SpiderDraft {
     }
 }
 
-/// The annotations by which a namespace names pools, and those of the documents (D §0).
+/// The annotations with which a namespace names pools, and those of the documents (D §0).
 const CURRENT: [&str; 2] = [names::ANNOTATION_DEFAULT_IPV4_IPPOOL, names::ANNOTATION_DEFAULT_IPV6_IPPOOL];
 const OUTDATED: [&str; 2] = [names::ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED, names::ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED];
 
-/// The first so many namespaces that applications are in.
+/// The first `count` namespaces of applications.
 fn namespaces(count: u32) -> impl Iterator<Item = String> {
     (0..count.max(1)).map(|number| if number == 0 { NAMESPACE.to_owned() } else { format!("team-{number}") })
 }

@@ -1,4 +1,4 @@
-//! Manifests that are drawn: pools, subnets and reservations of their own, and those of the cluster, most of them with a flaw.
+//! The draw of manifests: pools, subnets and reservations that nothing else needs, and those of the cluster, most of them with a flaw.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,23 @@ use super::super::subnets::ops::{DeleteSubnet, SubnetPlan};
 use super::operations::Drawn;
 use crate::Operation;
 
-/// What is odd about a manifest: most of it is wrong, some of it is right and seldom seen (A §9). Where an object has no such field, it is
-/// as it was.
+/// An oddity of a manifest: most are wrong, some are valid but rare (A §9). An object without the field in question stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ManifestFlaw {
-    /// Nothing: it is right.
+    /// No flaw: the manifest is valid.
     None,
-    /// It says its family, that of its addresses.
+    /// The family is stated, and is that of its addresses.
     Family,
-    /// It says the other family.
+    /// The other family is stated.
     OtherFamily,
-    /// The CIDR has bits of a host.
+    /// The CIDR has host bits.
     HostBits,
     /// An address in place of the CIDR.
     NoCidr,
-    /// Another CIDR around its own.
+    /// A wider CIDR around its own.
     WiderCidr,
-    /// A CIDR of its own, which no other object has.
+    /// A CIDR that no other object has.
     OtherCidr,
     /// No addresses: the list is absent.
     NoAddresses,
@@ -50,65 +49,65 @@ pub enum ManifestFlaw {
     Unreadable,
     /// Two ranges that share addresses.
     SharedTwice,
-    /// Two ranges that touch, which one can say.
+    /// Two ranges that touch, which is valid.
     Touching,
-    /// The upper half of its addresses is gone.
+    /// The upper half of its addresses is missing.
     Halved,
-    /// As many addresses more behind the last.
+    /// Twice as many addresses, the new ones after the last.
     Doubled,
-    /// Addresses that a pool of the cluster has.
+    /// Addresses that belong to a pool of the cluster.
     Taken,
     /// The lower half is excluded, in two ranges that touch.
     Excluded,
-    /// Addresses are excluded that it does not have.
+    /// Addresses that it does not have are excluded.
     ExcludedElsewhere,
     /// Addresses outside of the CIDR are excluded.
     ExcludedOutside,
-    /// What is excluded cannot be read.
+    /// The excluded ranges cannot be read.
     ExcludedUnreadable,
     /// The gateway is one of its addresses.
     GatewayGiven,
-    /// The gateway is one of its addresses, which is excluded.
+    /// The gateway is one of its addresses, and excluded.
     GatewayExcluded,
     /// The gateway is outside of the CIDR.
     GatewayOutside,
     /// The gateway is no address.
     GatewayUnreadable,
-    /// A route that is right.
+    /// A route that is valid.
     Route,
     /// A route to everywhere.
     DefaultRoute,
-    /// Two routes to one place.
+    /// Two routes to one destination.
     RouteTwice,
-    /// A route to a place of the other family.
+    /// A route to a destination of the other family.
     RouteOtherFamily,
-    /// A route to what is no CIDR.
+    /// A route to a destination that is no CIDR.
     RouteUnreadable,
-    /// A route by a gateway outside of the CIDR.
+    /// A route with a gateway outside of the CIDR.
     RouteOutside,
-    /// It selects pods by a label that none has.
+    /// A pod selector with a label that no pod has.
     Affinity,
-    /// An expression with an operator that takes values, and has them.
+    /// An expression whose operator takes values, and that has them.
     Expression,
     /// A selector that selects everything.
     AffinityOfAll,
-    /// A label whose key none can have.
+    /// A label with an invalid key.
     BadLabelKey,
-    /// A label whose key has a prefix of 254 characters, one more than any can have.
+    /// A label whose key has a prefix of 254 characters, one more than is valid.
     LongLabelKey,
-    /// A label whose value none can have.
+    /// A label with an invalid value.
     BadLabelValue,
-    /// An expression with an operator that there is not.
+    /// An expression with an operator that does not exist.
     BadOperator,
-    /// An expression that wants a value and has none.
+    /// An expression whose operator needs a value, and that has none.
     NoValues,
-    /// An expression that has a value and wants none.
+    /// An expression whose operator takes no value, and that has one.
     NeedlessValues,
 }
 
 impl Open for ManifestFlaw {}
 
-/// The fields that pools and subnets have in common, and those of them that reservations have.
+/// The fields that pools and subnets have in common, and the subset that reservations have.
 struct Fields<'a> {
     family: IpVersion,
     version: &'a mut Option<i64>,
@@ -124,14 +123,14 @@ struct More<'a> {
     routes: &'a mut Option<Vec<Route>>,
 }
 
-/// The addresses of a network by their numbers.
+/// The addresses of a network by their number.
 struct Addresses {
     family: IpVersion,
     prefix: String,
 }
 
 impl Addresses {
-    /// Those of a network that a CIDR of a generated cluster names.
+    /// The addresses of the network of a CIDR of a generated cluster.
     fn of(family: IpVersion, cidr: &str) -> Self {
         let end = if family == IpVersion::V4 { ".0.0/16" } else { "::/64" };
         Self { family, prefix: cidr.strip_suffix(end).unwrap_or(cidr).to_owned() }
@@ -216,7 +215,7 @@ impl Manifest {
         }
     }
 
-    /// Gives it the flaw. `size`: how many addresses it has, from 1 on; `taken`: addresses that a pool of the cluster has.
+    /// Gives the object the flaw. `size`: its number of addresses, from 1; `taken`: addresses of a pool of the cluster.
     fn spoil(&mut self, flaw: ManifestFlaw, size: u32, taken: Option<&str>) {
         let Fields { family, version, ips, more, affinity } = self.fields();
         let of = Addresses::of(family, more.as_ref().map_or("", |more| &**more.subnet));
@@ -299,7 +298,7 @@ impl Manifest {
     }
 }
 
-/// How the network of a manifest begins that is none of the cluster's.
+/// The prefix of a network that is none of the cluster's.
 fn own_prefix(family: IpVersion, number: u32) -> String {
     match family {
         IpVersion::V4 => format!("10.{}", 220 + number),
@@ -307,7 +306,7 @@ fn own_prefix(family: IpVersion, number: u32) -> String {
     }
 }
 
-/// A manifest of an object that nothing in the cluster needs, with as many addresses. Of several numbers two share a CIDR.
+/// A manifest of an object that nothing in the cluster needs, with `size` addresses. Objects of two numbers share a CIDR.
 fn own(draw: &mut Draw, family: IpVersion, size: u32) -> Manifest {
     let number = draw.below(4) as u32;
     let Network { cidr, range, gateway } = Network::new(family, &own_prefix(family, number / 2), size);
@@ -325,7 +324,7 @@ fn own(draw: &mut Draw, family: IpVersion, size: u32) -> Manifest {
     }
 }
 
-/// How somebody deletes the object of a manifest.
+/// The operation that deletes the object of a manifest.
 fn deletion(manifest: &Manifest) -> Operation {
     match manifest {
         Manifest::SpiderIPPool(pool) => Operation::DeletePool(DeletePool { pool: pool.name.clone(), force: false }),
@@ -335,7 +334,7 @@ fn deletion(manifest: &Manifest) -> Operation {
 }
 
 impl Drawn<'_> {
-    /// Somebody applies a manifest. An object of the cluster is given back its spec after a while; one of the manifest's own is mended, or
+    /// Adds the operations that apply a manifest. An object of the cluster gets its spec back after a while; any other is corrected, or
     /// changed, and deleted.
     pub(super) fn manifest(&mut self, draw: &mut Draw) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);

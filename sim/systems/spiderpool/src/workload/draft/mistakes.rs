@@ -1,4 +1,4 @@
-//! What people get wrong when they write what an application wishes for.
+//! Mistakes that users make in the requests of an application.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::super::ops::AppKind;
 use super::super::subnets::drawn::subnet_name;
 use super::wishes::Wished;
 
-/// A mistake in the annotations of pods, each of which gets them no address (A §2).
+/// A mistake in the annotations of pods, because of which they get no address (A §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WishMistake {
@@ -20,51 +20,51 @@ pub enum WishMistake {
     CutOff,
     /// The annotation `ippools` lists no NIC.
     NoNic,
-    /// Of two NICs in `ippools` only one has a name.
+    /// Only one of two NICs in `ippools` has a name.
     MixedNames,
-    /// Two elements of `ippools` have the name of one NIC.
+    /// Two elements of `ippools` name the same NIC.
     NicTwice,
     /// `ippools` names a NIC that the pod does not have, and not the one that it has.
     OtherNic,
-    /// A pattern in which nothing stands between the brackets.
+    /// A pattern with empty brackets.
     BadPattern,
-    /// A pattern that no pool has.
+    /// A pattern that matches no pool.
     NoMatch,
-    /// A pool is named that does not exist.
+    /// The name of a pool that does not exist.
     NoSuchPool,
-    /// One pool is named twice for one family.
+    /// The same pool named twice for one family.
     PoolTwice,
-    /// The pools of one family stand under the other as well.
+    /// The pools of one family listed under the other as well.
     OtherFamily,
-    /// Routes that are not JSON.
+    /// Routes that are no valid JSON.
     CutOffRoutes,
     /// A route whose gateway is no address.
     BadRoute,
-    /// An auto pool is asked for, of no subnet. Where none is asked for, this is no mistake.
+    /// A request for an auto pool without a subnet. No mistake where no auto pool is asked for.
     NoSubnet,
-    /// An auto pool is asked for, of one family from a subnet that has no name.
+    /// A request for an auto pool, with an empty subnet name for one family.
     NamelessSubnet,
-    /// `ippool-ip-number` is no number, where an auto pool is asked for.
+    /// A request for an auto pool with an `ippool-ip-number` that is no number.
     BadIpNumber,
-    /// `ippool-ip-number` has two signs, where an auto pool is asked for.
+    /// A request for an auto pool with an `ippool-ip-number` that has two signs.
     DoubledSign,
-    /// `ippool-ip-number` is less than nothing, where an auto pool is asked for.
+    /// A request for an auto pool with a negative `ippool-ip-number`.
     NegativeIpNumber,
-    /// `ippool-reclaim` is neither true nor false, where an auto pool is asked for.
+    /// A request for an auto pool with an `ippool-reclaim` that is neither true nor false.
     BadReclaim,
-    /// Pods of a kind that Spiderpool does not know ask for an auto pool and say no number. Other kinds make no mistake.
+    /// A request for an auto pool without a number, by pods of a kind that Spiderpool does not know. No mistake for other kinds.
     NoNumber,
-    /// A pod without a controller asks for an auto pool. Other kinds make no mistake.
+    /// A request for an auto pool by a pod without a controller. No mistake for other kinds.
     NoWorkload,
 }
 
 impl Open for WishMistake {}
 
-/// The name of a pool that nobody has.
+/// The name of a pool that does not exist.
 const NO_POOL: &str = "no-such-pool";
 
 impl WishMistake {
-    /// Makes the mistake in the annotations of pods of this kind that wish for pools of the families in `wished`.
+    /// Makes the mistake in the annotations of pods of this kind that ask for pools of the families in `wished`.
     pub(super) fn make(self, kind: AppKind, annotations: &mut BTreeMap<String, String>, wished: &[Wished]) {
         let asks = [names::ANNOTATION_SUBNETS, names::ANNOTATION_SUBNET].into_iter().find(|key| annotations.contains_key(*key));
         let one = |pools: &dyn Fn(&Wished) -> Vec<String>| -> Value {
@@ -126,7 +126,7 @@ impl WishMistake {
             Self::NoNumber | Self::NoWorkload => return,
         };
         if key == names::ANNOTATION_IPPOOL {
-            // It would hide the mistake.
+            // That annotation would hide the mistake.
             annotations.remove(names::ANNOTATION_IPPOOLS);
         }
         annotations.insert(key.to_owned(), text);
@@ -148,7 +148,7 @@ mod tests {
         [IpVersion::V4, IpVersion::V6].map(|version| Wished { version, pools: pools(version) }).into()
     }
 
-    /// How the request of a bare pod ends that has these annotations, where all pools exist that it may wish for.
+    /// The reason for which a bare pod with these annotations is refused, where all pools exist that it may ask for.
     fn refused(annotations: BTreeMap<String, String>) -> Option<&'static str> {
         let mut objects = Objects::default();
         for Wished { version, pools } in wished("v") {

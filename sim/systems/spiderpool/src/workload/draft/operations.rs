@@ -1,4 +1,4 @@
-//! The operations of a cluster: applications come and go, pools change.
+//! The draw of operations: applications come and go, pools change.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,56 +29,56 @@ use super::rules::{ZONE, ZONES};
 use super::wishes::{PoolWish, Wished, annotations};
 use crate::Operation;
 
-/// What operators do to a pool for a while.
+/// A change that operators make to a pool for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolChange {
-    /// They disable it: it gives no address any more, and keeps those that it gave.
+    /// Disable it: it gives no more addresses, and keeps those in use.
     Disable,
-    /// They exclude its lower half.
+    /// Exclude its lower half.
     Exclude,
-    /// They keep it for one node.
+    /// Restrict it to one node.
     Retarget,
-    /// They delete it and create it again.
+    /// Delete it and create it again.
     Recreate,
-    /// They reserve its lower half.
+    /// Reserve its lower half.
     Reserve,
-    /// They take its lower half out of its ranges; addresses in use stay.
+    /// Remove its lower half from its ranges; addresses in use stay.
     Shrink,
-    /// They add as many addresses behind its last.
+    /// Add as many addresses again after its last.
     Grow,
-    /// They type a stray character into its records, which cannot be parsed until it is removed.
+    /// Type a stray character into its records, which cannot be parsed until it is removed.
     Garble,
 }
 
 impl Open for PoolChange {}
 
-/// What is drawn for one application.
+/// The state of the draw of operations.
 pub(super) struct Drawn<'a> {
     pub(super) draft: &'a SpiderDraft,
     pub(super) pools: &'a [PoolPlan],
     pub(super) subnets: &'a [SubnetPlan],
     pub(super) versions: &'a [IpVersion],
-    /// The namespaces that applications are in.
+    /// The namespaces of applications.
     pub(super) namespaces: &'a [String],
     pub(super) nodes: u32,
     pub(super) ops: Vec<Op>,
 }
 
-/// Whether people say how many pods an application of this kind has.
+/// Whether an application of this kind has a number of replicas.
 fn scales(kind: AppKind) -> bool {
     matches!(kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet)
 }
 
-/// How many mistakes are mended.
+/// The share of mistakes that are corrected.
 const MENDED: f64 = 0.7;
 
-/// Whether something happens. What never does takes no number, so that it changes nothing else.
+/// Whether an event of this probability happens. At probability 0 nothing is drawn, so that other draws stay the same.
 fn chance(draw: &mut Draw, probability: Probability) -> bool {
     probability.get() > 0.0 && draw.chance(probability.get())
 }
 
-/// Another zone than this one, or none.
+/// A zone other than this one, or none.
 fn other_zone(draw: &mut Draw, zone: Option<&String>) -> String {
     let others = ZONES.into_iter().filter(|other| zone.is_none_or(|zone| zone != other));
     let all: Vec<&str> = others.chain([""]).collect();
@@ -90,7 +90,7 @@ impl Drawn<'_> {
         self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: OPERATOR.to_owned() }, kind: kind.into() });
     }
 
-    /// The pools that an application wishes for: a few of each family, in any order.
+    /// The pools that an application asks for: a few of each family, in some order.
     fn wished(&self, draw: &mut Draw) -> Vec<Wished> {
         let of = |version: &IpVersion| {
             let of_family = |pool: &&PoolPlan| pool.spec.ip_version == Some(version.number());
@@ -104,17 +104,17 @@ impl Drawn<'_> {
         self.versions.iter().map(of).collect()
     }
 
-    /// The annotations by which the pods of an application wish for pools of this kind.
+    /// The annotations with which the pods of an application ask for pools in this way.
     fn annotations(&self, draw: &mut Draw, wish: PoolWish, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
         let wished = self.wished(draw);
         if wish == PoolWish::Subnet { self.subnet_annotations(draw, apply, nics) } else { annotations(wish, nics, &wished) }
     }
 
-    /// The same for pools of their own; none for whoever cannot ask for them.
+    /// The annotations with which the pods of an application ask for auto pools; none if it cannot have any.
     fn subnet_annotations(&self, draw: &mut Draw, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
         let draft = self.draft;
         let turn = draw.u64();
-        // Nobody counts the pods of a kind that is not known: such an application says a number (A §8.3).
+        // Spiderpool does not count the pods of an unknown kind, so such an application asks for a number (A §8.3).
         let number = draft.ip_number.draw(draw);
         let number = if matches!(apply.kind, AppKind::CloneSet | AppKind::CustomResource) { IpNumber::Fixed } else { number };
         let number = number.text(draft.spare.draw(draw), self.most_pods(apply));
@@ -142,7 +142,7 @@ impl Drawn<'_> {
         annotations
     }
 
-    /// How many pods an application has at most.
+    /// The maximum number of pods of an application.
     fn most_pods(&self, apply: &ApplyApp) -> u32 {
         if apply.kind == AppKind::DaemonSet {
             return self.nodes;
@@ -202,7 +202,8 @@ impl Drawn<'_> {
         }
         let mistaken = self.mistaken(draw, &apply, &wished);
         self.add(arrival, Operation::ApplyApp(mistaken.clone().unwrap_or_else(|| apply.clone())));
-        // One that went on making pods would never let the cluster come to rest: it starts a few Jobs, and is deleted for good.
+        // A CronJob that went on creating pods would never let the cluster come to rest: it starts a few Jobs, and is deleted and not
+        // replaced.
         let is_cron_job = kind == AppKind::CronJob;
         let life = apply.every.map_or(life, |every| life.max(every.0 * 5 / 2));
         let deleted = (draw.chance(draft.deleted.get()) || is_cron_job).then_some(arrival + life);
@@ -210,7 +211,7 @@ impl Drawn<'_> {
         let foreground = draw.chance(draft.foreground.get());
         let replaced = draw.chance(draft.replaced.get()) && !is_cron_job;
         let orphaned = kind == AppKind::StatefulSet && chance(draw, draft.orphaned);
-        // Orphans wait for the next set of the name.
+        // Orphans wait for the next StatefulSet of the same name.
         let gap = if orphaned { draw.between(Duration::from_millis(1), Duration::from_secs(20)) } else { Duration::from_millis(1) };
         let replaced = replaced || orphaned;
         if let Some(at) = deleted {
@@ -243,7 +244,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// Some namespaces are created while others are used already, and some name other pools for a while.
+    /// Adds operations that create some namespaces while others are in use already, and that remove the pools of some for a while.
     pub(super) fn namespace_changes(&mut self, draw: &mut Draw, there: &mut BTreeMap<String, BTreeMap<String, String>>) {
         for name in self.namespaces {
             let (late, changes) = (name != NAMESPACE && draw.chance(0.3), draw.chance(0.3));
@@ -265,7 +266,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// Nodes and namespaces have a label from the beginning, and some have another value of it, or none, for a while.
+    /// Adds operations that label all nodes and namespaces at the start, and that change or remove the label of some for a while.
     pub(super) fn zones(&mut self, draw: &mut Draw, node_names: &dyn Fn(u32) -> String, nodes: u32) {
         let label = |zone: &str| BTreeMap::from([(ZONE.to_owned(), zone.to_owned())]);
         let node = |name: String, zone: &str| Operation::LabelNode(LabelNode { node: name, labels: label(zone) });
@@ -284,7 +285,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The application as it is written by mistake; `None` = there is none.
+    /// The application with a mistake; `None` = it is written without one.
     fn mistaken(&self, draw: &mut Draw, apply: &ApplyApp, wished: &[Wished]) -> Option<ApplyApp> {
         if !chance(draw, self.draft.mistaken) {
             return None;
@@ -294,11 +295,11 @@ impl Drawn<'_> {
         (mistaken != *apply).then_some(mistaken)
     }
 
-    /// People mend most mistakes after a while: in the template where there is one, else by deleting the application and creating it anew.
-    /// What a StatefulSet made of the template before, and does not come up, they have to delete themselves.
+    /// Adds operations that correct most mistakes after a while: in the template if there is one, otherwise by deleting the application and
+    /// creating it anew. Pods that a StatefulSet created from the old template, and that do not come up, have to be deleted, too.
     fn mend(&mut self, draw: &mut Draw, mistaken: &ApplyApp, apply: &ApplyApp, life: Range<Duration>) {
         let at = life.start + draw.between(Duration::from_secs(5), Duration::from_secs(40));
-        // Nobody mends what is to be deleted at once.
+        // An application that is about to be deleted is not corrected.
         if !draw.chance(MENDED) || !life.contains(&(at + Duration::from_secs(2))) {
             return;
         }
@@ -322,7 +323,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// What happens to an application while it lives.
+    /// Adds the events of an application's life.
     pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
         let mut events: Vec<(Duration, Operation)> = Vec::new();
@@ -353,7 +354,7 @@ impl Drawn<'_> {
             };
             let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, ..RollOutApp::default() };
             self.roll_out(draw, apply, at, roll_out.clone(), &mut events);
-            // What is taken away may come back, and the other way round.
+            // A network that is left may be joined again, and vice versa.
             if rewired && chance(draw, draft.rewired) {
                 let (later, wish) = (draw.between(Duration::from_secs(15), Duration::from_secs(60)), draft.wishes.draw(draw));
                 let mut annotations = self.rewired(draw, wish, apply);
@@ -396,8 +397,8 @@ impl Drawn<'_> {
         }
     }
 
-    /// The annotations by which pods have another number of NICs from now on. Whoever joins a network in addition names pools for it, so
-    /// that nothing that was said before about pools counts any more.
+    /// The annotations that give pods another number of NICs. They also name pools anew, so that former annotations about pools no longer
+    /// apply.
     fn rewired(&self, draw: &mut Draw, wish: PoolWish, apply: &ApplyApp) -> BTreeMap<String, String> {
         let nics = self.draft.nics.draw(draw).max(1);
         let nics = if wish == PoolWish::Subnet { nics.min(most_nics(self.subnets)) } else { nics };
@@ -408,7 +409,7 @@ impl Drawn<'_> {
         annotations
     }
 
-    /// The template changes. Of a StatefulSet people may replace some pods later than others, or each by hand.
+    /// Adds a change of the template. Pods of a StatefulSet may be replaced later than others, or each by hand.
     fn roll_out(&self, draw: &mut Draw, apply: &ApplyApp, at: Duration, roll_out: RollOutApp, events: &mut Vec<(Duration, Operation)>) {
         let (app, namespace) = (roll_out.app.clone(), roll_out.namespace.clone());
         let delete = |number| Operation::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force: false });
@@ -425,7 +426,7 @@ impl Drawn<'_> {
         events.push((at, Operation::RollOutApp(roll_out)));
         if let Some(partition) = partition {
             let lasts = draw.between(Duration::from_secs(10), Duration::from_secs(40));
-            // One that keeps the template that it has is replaced all the same.
+            // A pod that keeps its template is also replaced.
             let lost = draw.between(Duration::from_secs(2), lasts);
             events.push((at + lost, delete(draw.below(u64::from(partition)) as u32)));
             events.push((at + lasts, part(Some(0))));
@@ -439,7 +440,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The operator drains a node, and uncordons it.
+    /// Adds operations that drain a node, and uncordon it.
     pub(super) fn drain(&mut self, draw: &mut Draw, node_names: &dyn Fn(u32) -> String, nodes: u32) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw));
         let node = node_names(draw.below(u64::from(nodes)) as u32);
@@ -447,7 +448,7 @@ impl Drawn<'_> {
         self.add(at + lasts.0, Operation::UncordonNode(UncordonNode { node }));
     }
 
-    /// The operator changes a subnet, and changes it back.
+    /// Adds operations that change a subnet, and undo the change.
     pub(super) fn subnet_change(&mut self, draw: &mut Draw) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
         let kind = self.draft.subnet_change.draw(draw);
@@ -458,7 +459,7 @@ impl Drawn<'_> {
         self.add(at + lasts, back);
     }
 
-    /// So many people create pools at once, each of which overlaps the next: all of one CIDR, which is no other pool's.
+    /// Adds operations that create `count` pools at once, each overlapping the next: all of one CIDR, which no other pool has.
     pub(super) fn overlapping_pools(&mut self, draw: &mut Draw, count: u32) {
         let at = self.draft.events.draw(draw).0;
         for number in 0..count {
@@ -468,7 +469,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The operator changes a pool, and changes it back.
+    /// Adds operations that change a pool, and undo the change.
     pub(super) fn pool_change(&mut self, draw: &mut Draw, number: u32, node_names: &dyn Fn(u32) -> String, nodes: u32) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
         let change = self.draft.pool_change.draw(draw);
@@ -512,7 +513,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// A record of a pod that nobody has ever seen, half of them with an endpoint, of one of the last addresses of a pool: agents give
+    /// Adds a record of a pod that never existed, half of the time with an endpoint, for one of the last addresses of a pool: agents give
     /// those last.
     pub(super) fn leaked_record(&mut self, draw: &mut Draw, number: u32) {
         let at = self.draft.events.draw(draw).0;
@@ -522,14 +523,14 @@ impl Drawn<'_> {
         let damaged = chance(draw, self.draft.damaged);
         let pod = Some(format!("{NAMESPACE}/leaked-{number}{}", if damaged { "/0" } else { "" }));
         let uid = format!("{:08x}-0000-4000-8000-{:012x}", uid >> 32, uid & 0xffff_ffff);
-        // An endpoint cannot be called so.
+        // No endpoint can have a damaged name.
         let ip = if chance(draw, self.draft.misplaced) { format!("{ip}/32") } else { ip };
         let edit = EditRecord { pool, ip, pod, uid, endpoint: endpoint && !damaged, if_free: true, ..EditRecord::default() };
         self.add(at, Operation::EditRecord(edit));
     }
 }
 
-/// How many NICs of a pod can have subnets of their own.
+/// The maximum number of NICs of a pod with a subnet each.
 fn most_nics(subnets: &[SubnetPlan]) -> u32 {
     let of = |version: IpVersion| subnets.iter().filter(|subnet| subnet.spec.ip_version == Some(version.number())).count();
     of(IpVersion::V4).max(of(IpVersion::V6)).max(1) as u32
@@ -550,7 +551,7 @@ fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
     }
 }
 
-/// The address that is so far from the end of a pool's last range; `None` = it has not as many.
+/// The address that lies `number` before the end of a pool's last range; `None` = the range is shorter.
 fn from_the_end(spec: &IPPoolSpec, number: u32) -> Option<String> {
     let ips = spec.ips.as_deref()?;
     let ranges = ipam_spiderpool::ranges::parse_ranges(ips, spec.ip_version.unwrap_or(4), &ipam_spiderpool::Policy::hardened()).ok()?;
@@ -560,7 +561,7 @@ fn from_the_end(spec: &IPPoolSpec, number: u32) -> Option<String> {
     Some(range.version().address(at).to_string())
 }
 
-/// The ranges of a pool that shrinks to its upper half, or grows by as many addresses behind its last; `None` = it cannot.
+/// The ranges of a pool that shrinks to its upper half, or grows by as many addresses after its last; `None` = it cannot.
 fn other_ranges(change: PoolChange, spec: &IPPoolSpec) -> Option<Vec<String>> {
     let (ips, version) = (spec.ips.as_deref()?, spec.ip_version.unwrap_or(4));
     let ranges = ipam_spiderpool::ranges::parse_ranges(ips, version, &ipam_spiderpool::Policy::hardened()).ok()?;
@@ -573,16 +574,16 @@ fn other_ranges(change: PoolChange, spec: &IPPoolSpec) -> Option<Vec<String>> {
     }
     let grown = [ips, &[text(last.checked_add(1)?, last.checked_add(last - first + 1)?)][..]].concat();
     let excluded = spec.exclude_ips.as_deref().unwrap_or_default();
-    // No pool gives addresses outside of its CIDR, and none twice.
+    // No pool gives addresses outside of its CIDR, and none has an address twice.
     let fits = CheckedRanges::parse(&spec.subnet, &grown, excluded, &ipam_spiderpool::Policy::hardened()).is_ok();
     fits.then_some(grown)
 }
 
-/// How many addresses each of the pools has that overlap, and from the first of one to that of the next.
+/// The number of addresses of each overlapping pool, and the distance from the first address of one to that of the next.
 const OVERLAPPING_SIZE: u32 = 12;
 const OVERLAPPING_EVERY: u32 = 8;
 
-/// A pool for everybody, with these addresses of a CIDR that all of its kind share.
+/// A pool for all pods, with these addresses of a CIDR that all overlapping pools share.
 fn overlapping_pool(number: u32, first: u32, last: u32) -> PoolPlan {
     let ip = |offset: u32| format!("10.254.{}.{}", offset / 256, offset % 256);
     let spec = IPPoolSpec {

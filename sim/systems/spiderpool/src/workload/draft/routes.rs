@@ -1,4 +1,4 @@
-//! The routes of pools and subnets, and those that applications wish for (A A14).
+//! The routes of pools and subnets, and those that applications ask for (A A14).
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::operations::Drawn;
 /// A gateway in none of the subnets.
 const NOWHERE: &str = "10.99.0.1";
 
-/// A route to network number `number`, by a gateway of its own at the end of a subnet, where pools have nothing to give.
+/// A route to network number `number`, with a gateway of its own at the end of a subnet, after the addresses of pools.
 fn route(subnet: IpNet, number: u32) -> Route {
     let gateway = match subnet.broadcast() {
         IpAddr::V4(last) => IpAddr::V4((last.to_bits() - 16 - number).into()),
@@ -26,7 +26,7 @@ fn route(subnet: IpNet, number: u32) -> Route {
 impl SpiderDraft {
     /// Gives pools and subnets their routes. A pool that has no gateway either inherits both from its subnet.
     pub(super) fn route_pools(&self, draw: &mut Draw, plan: &mut SpiderPlan) {
-        // Drawn for those only who ask for it: what others draw stays as it was.
+        // Drawn only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if *self.routes.bounds().1 == 0 {
             return;
         }
@@ -43,11 +43,11 @@ impl SpiderDraft {
 }
 
 impl Drawn<'_> {
-    /// The routes that an application wishes for.
+    /// The routes that an application asks for.
     pub(super) fn routes(&self, draw: &mut Draw) -> Vec<Route> {
-        /// Behind those of pools.
+        /// The first number after those of pools.
         const FIRST: u32 = 100;
-        // Drawn for those only who ask for it: what others draw stays as it was.
+        // Drawn only if the scenario asks for it, so that the draws of other scenarios stay the same.
         if *self.draft.routes.bounds().1 == 0 {
             return Vec::new();
         }

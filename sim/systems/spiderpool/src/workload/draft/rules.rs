@@ -1,4 +1,4 @@
-//! Whom the pools of a generated cluster serve: one rule for each (A §3).
+//! Rules that restrict the pools of a generated cluster to some pods, one for each pool (A §3).
 
 use ipam_spiderpool::IPPoolSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
@@ -14,11 +14,11 @@ use super::wishes::network_name;
 /// The Multus network of the first NIC in generated clusters.
 pub(super) const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
-/// Which rule keeps a pool for some pods (A §3).
+/// A rule that restricts a pool to some pods (A §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolRule {
-    /// None: it serves every pod.
+    /// No rule: the pool serves every pod.
     Everyone,
     /// `nodeName` names one node.
     NodeName,
@@ -32,9 +32,9 @@ pub enum PoolRule {
     PodAffinity,
     /// `nodeAffinity` selects nodes by a label that operators change.
     NodeLabel,
-    /// `namespaceAffinity` selects namespaces by such a label.
+    /// `namespaceAffinity` selects namespaces by a label that operators change.
     NamespaceLabel,
-    /// `podAffinity` selects pods by such a label.
+    /// `podAffinity` selects pods by a label that operators change.
     PodLabel,
     /// `multusName` names one network, for one NIC of each pod.
     MultusName,
@@ -42,30 +42,30 @@ pub enum PoolRule {
     Excluded,
     /// All of its addresses are reserved.
     Reserved,
-    /// Some of the six rules by which pools are ranked, each as likely as not (A §4).
+    /// Some of the six rules by which pools are ranked, each with probability 1/2 (A §4).
     Several,
 }
 
 impl Open for PoolRule {}
 
-/// Which nodes, namespaces, applications and NICs rules may name.
+/// The nodes, namespaces, applications and NICs that rules may name.
 pub(super) struct Named {
     pub(super) nodes: Vec<String>,
     pub(super) namespaces: Vec<String>,
     pub(super) apps: Vec<String>,
-    /// The most NICs that a pod may have.
+    /// The maximum number of NICs of a pod.
     pub(super) nics: u32,
 }
 
-/// A label that people put on nodes, namespaces and pods, and change.
+/// A label of nodes, namespaces and pods that operators change.
 pub(super) const ZONE: &str = "example.com/zone";
-/// What it says on most of them.
+/// The values of the label on most objects.
 pub(super) const ZONES: [&str; 2] = ["a", "b"];
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
 
-/// Some of these, at least one and, where there is more than one, not all.
+/// Some of these items, at least one and, if there are several, not all.
 pub(super) fn some<T: Clone>(draw: &mut Draw, of: &[T]) -> Vec<T> {
     let mut some = of.to_vec();
     some.rotate_left(draw.below(of.len().max(1) as u64) as usize);
@@ -73,7 +73,7 @@ pub(super) fn some<T: Clone>(draw: &mut Draw, of: &[T]) -> Vec<T> {
     some
 }
 
-/// A selector of what has one of these values of a label, or none of them, or the label at all.
+/// A selector for objects that have one of these values of a label, none of them, or any value or none at all.
 fn selector(draw: &mut Draw, key: &str, of: &[String]) -> LabelSelector {
     let (operator, values) = (draw.below(5), some(draw, of));
     if operator == 0
@@ -97,16 +97,16 @@ fn zones() -> Vec<String> {
 }
 
 impl PoolRule {
-    /// The rules by which pools are ranked, the weightiest first (A §4).
+    /// The rules by which pools are ranked, highest first (A §4).
     const RANKED: [Self; 6] =
         [Self::PodAffinity, Self::NodeName, Self::NodeAffinity, Self::NamespaceName, Self::NamespaceAffinity, Self::MultusName];
 
-    /// Whether it looks at a label that people change.
+    /// Whether the rule uses a label that operators change.
     pub(super) fn looks_at_zone(self) -> bool {
         matches!(self, Self::NodeLabel | Self::NamespaceLabel | Self::PodLabel)
     }
 
-    /// Puts the rule into a pool; if it is in an object of its own, answers what that reserves.
+    /// Puts the rule into a pool; returns a reservation if the rule needs one.
     pub(super) fn put(self, draw: &mut Draw, pool: &str, spec: &mut IPPoolSpec, named: &Named) -> Option<Reserve> {
         let one = |draw: &mut Draw, of: &[String]| Some(vec![draw.pick(of).clone()]);
         match self {

@@ -1,4 +1,4 @@
-//! Settings of a run: those of the beginning, and those that operators change while it goes on.
+//! The settings of a run: those at the start, and those that operators change later.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::operations::Drawn;
 use crate::Operation;
 
 impl SpiderDraft {
-    /// The settings of a run. What is not left open takes no number, so that it changes nothing else.
+    /// The settings of a run. Nothing is drawn for a fixed setting, so that other draws stay the same.
     pub(super) fn drawn_settings(&self, draw: &mut Draw) -> BTreeMap<String, String> {
         let value = |choice: &Choice<String>, draw: &mut Draw| match choice {
             Choice::Is(value) => value.clone(),
@@ -22,7 +22,7 @@ impl SpiderDraft {
 }
 
 impl Drawn<'_> {
-    /// The operator draws the settings anew that are left open, and rolls them out.
+    /// Adds an operation that draws the open settings anew, and rolls them out.
     pub(super) fn settings_change(&mut self, draw: &mut Draw) {
         let (at, every) = (self.draft.events.draw(draw).0, self.draft.settings_every.draw(draw));
         let open = self.draft.settings.iter().filter(|(_, choice)| !matches!(choice, Choice::Is(_)));

@@ -1,4 +1,4 @@
-//! How pods come to their pools: which words of theirs name which pools.
+//! The ways in which pods ask for pools, and the annotations that they use.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use sim_config::Open;
 
 use super::super::ops::ApplyApp;
 
-/// How the pods of an application come to their pools (A §2.1).
+/// The way in which the pods of an application ask for pools (A §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolWish {
-    /// They name none, and take the default pools of the cluster.
+    /// They name none, and use the default pools of the cluster.
     ClusterDefault,
     /// The CNI configuration names pools.
     CniConfig,
     /// Their namespace names pools.
     Namespace,
-    /// The annotation `ippool` names pools, in an order.
+    /// The annotation `ippool` names pools in an order.
     Ippool,
     /// The annotation `ippool` names pools by a pattern.
     Wildcard,
-    /// The annotation `ippool` names pools by patterns with classes: all but the first, then it.
+    /// The annotation `ippool` names pools by patterns with classes: all but the first, then the first.
     WildcardClass,
     /// The annotation `ippools` names pools for each NIC.
     Ippools,
     /// The annotation `ippools` names pools for each NIC, in the order of the NICs and without their names.
     Nameless,
-    /// The annotations `subnet` and `subnets` ask for pools of their own. Pods without a controller cannot, and take the default pools.
+    /// The annotations `subnet` and `subnets` ask for auto pools. Pods without a controller cannot have any, and use the default pools.
     Subnet,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn network_name(nic: u32) -> String {
     format!("kube-system/net-{nic}")
 }
 
-/// The names of pools of a family in the order in which an application wishes for them.
+/// The names of pools of one family in the order in which an application asks for them.
 pub(super) struct Wished {
     pub(super) version: IpVersion,
     pub(super) pools: Vec<String>,
@@ -57,7 +57,7 @@ fn one_nic(wished: &[Wished]) -> serde_json::Map<String, serde_json::Value> {
     wished.iter().map(|wished| (key(wished.version).to_owned(), json!(wished.pools))).collect()
 }
 
-/// The annotations by which pods with so many NICs wish for pools.
+/// The annotations with which pods with this number of NICs ask for pools.
 pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTreeMap<String, String> {
     let mut annotations = BTreeMap::new();
     if nics > 1 {
@@ -67,7 +67,7 @@ pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTree
     let each_nic = |named: bool| {
         let entry = |nic: u32| {
             let mut entry = one_nic(wished);
-            // Each NIC has its favourite first.
+            // Each NIC has another pool first.
             for pools in entry.values_mut().filter_map(serde_json::Value::as_array_mut) {
                 let count = pools.len().max(1);
                 pools.rotate_left(nic as usize % count);
@@ -115,7 +115,7 @@ pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTree
     annotations
 }
 
-/// How many NICs the pods of an application have: one, and one for each network they join.
+/// The number of NICs of an application's pods: one, and one for each further network.
 pub(super) fn nics_of(app: &ApplyApp) -> u32 {
     let networks = app.annotations.get(NETWORKS).map_or("", |text| text.trim());
     let joined = match serde_json::from_str::<Vec<serde_json::Value>>(networks) {

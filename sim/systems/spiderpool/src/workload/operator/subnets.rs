@@ -1,4 +1,4 @@
-//! How people write subnets.
+//! Operations on subnets.
 
 use ipam_spiderpool::ranges::{IpSet, parse_ranges};
 use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
@@ -13,15 +13,15 @@ impl Operator {
         ignore_not_found(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
     }
 
-    /// Reads a subnet and writes it back, so that what was set aside meanwhile makes it be read again: as admission would see to it,
-    /// nothing that is set aside for a pool leaves the subnet.
+    /// Reads a subnet and writes it back, and again after a conflict: as admission would ensure, nothing that is set aside for a pool
+    /// leaves the subnet.
     pub(super) async fn edit_subnet(&self, op: &EditSubnet) -> Result<(), ApiError> {
         let key = ObjectKey::cluster(&op.subnet);
         let subnet = match self.client.get::<SpiderSubnet>(&key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             subnet => subnet?,
         };
-        // A terminating subnet is not edited any more (A §9.2).
+        // A terminating subnet is no longer edited (A §9.2).
         if subnet.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl Operator {
     }
 }
 
-/// Spoils what the status sets aside.
+/// Corrupts the shares in the status.
 fn edit_status(subnet: &mut SpiderSubnet, edit: StatusEdit) {
     let Some(status) = &mut subnet.status else { return };
     let Ok(entries) = status.controlled_ippools.make_mut() else { return };
@@ -56,12 +56,12 @@ fn edit_status(subnet: &mut SpiderSubnet, edit: StatusEdit) {
     }
 }
 
-/// The addresses of these ranges; none of what cannot be read, as the plan was checked.
+/// The addresses of these ranges; empty if they cannot be read, which the check of the plan excludes.
 fn set_of(ranges: &[String], version: i64) -> IpSet {
     parse_ranges(ranges, version, &Policy::hardened()).unwrap_or_default().into_iter().collect()
 }
 
-/// What is set aside for pools.
+/// The addresses that are set aside for pools.
 fn set_aside(subnet: &SpiderSubnet) -> IpSet {
     let version = subnet.spec.ip_version.unwrap_or(4);
     let entries = subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok());

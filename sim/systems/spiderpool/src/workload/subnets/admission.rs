@@ -1,4 +1,4 @@
-//! What admission makes of pools and subnets that people write, where no webhook is asked (A §9.1, §9.2).
+//! The effect of admission on pools and subnets that operators write, where no webhook is called (A §9.1, §9.2).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use kube_sim::cluster::Cluster;
 
 use super::ops::SubnetPlan;
 
-/// The settings of admission that go with those of agents.
+/// The settings of admission that follow from those of agents.
 pub(in super::super) fn settings(select: &Settings) -> AdmissionSettings {
     AdmissionSettings {
         enable_ipv4: select.enable_ipv4,
@@ -19,13 +19,12 @@ pub(in super::super) fn settings(select: &Settings) -> AdmissionSettings {
     }
 }
 
-/// A subnet as operators write it.
+/// A subnet in the form that operators write.
 pub(in super::super) fn subnet_object(subnet: &SubnetPlan) -> SpiderSubnet {
     SpiderSubnet::new(&subnet.name, subnet.spec.clone())
 }
 
-/// An object that exists from the beginning, as admission left it: a pool belongs to the subnet of its CIDR, if that is in the store
-/// already.
+/// An object that exists from the beginning, as admission left it: a pool belongs to the subnet of its CIDR, if the store has that already.
 pub(in super::super) fn defaulted<K: Admitted>(object: K, cluster: &Cluster, select: &Settings) -> K {
     let subnets = cluster.dump().into_iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderSubnet>().cloned());
     let live = Listed { pools: Vec::new(), subnets: subnets.map(Arc::new).collect() };

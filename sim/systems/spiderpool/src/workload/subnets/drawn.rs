@@ -1,4 +1,4 @@
-//! Subnets that are drawn, how many addresses applications ask them for, and what people do to them for a while.
+//! The draw of subnets, of the number of addresses that applications ask for, and of changes to subnets for a while.
 
 use ipam_spiderpool::ranges::{IpVersion, parse_ranges};
 use ipam_spiderpool::{IPPoolSpec, Policy, SubnetSpec};
@@ -11,22 +11,22 @@ use super::super::ops::{AppKind, PoolPlan};
 use super::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
 use crate::Operation;
 
-/// How many addresses an application wants of its subnet (A §8.3).
+/// The number of addresses that an application asks its subnet for (A §8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IpNumber {
-    /// It does not say: one for each pod.
+    /// No number: one address for each pod.
     AsPods,
-    /// Some more than it has pods (`+2`).
+    /// A number of addresses beyond one for each pod (`+2`).
     More,
-    /// A number that is enough for the most pods that it will have, and some more (`7`).
+    /// A number that covers the most pods that the application will have, and some more (`7`).
     Fixed,
 }
 
 impl Open for IpNumber {}
 
 impl IpNumber {
-    /// The text of the annotation `ippool-ip-number` of an application that has at most so many pods.
+    /// The value of the annotation `ippool-ip-number` of an application that has at most `pods` pods.
     pub(in super::super) fn text(self, spare: u32, pods: u32) -> Option<String> {
         match self {
             Self::AsPods => None,
@@ -36,22 +36,22 @@ impl IpNumber {
     }
 }
 
-/// What operators do to a subnet for a while.
+/// A change that operators make to a subnet for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SubnetChange {
-    /// They exclude its lower half.
+    /// Exclude its lower half.
     Exclude,
-    /// They leave it its lower half only.
+    /// Reduce it to its lower half.
     Shrink,
-    /// They delete it and create it again.
+    /// Delete it and create it again.
     Recreate,
 }
 
 impl Open for SubnetChange {}
 
-/// Whether something makes pods of this kind for whom pools are cut from subnets: pods that nobody controls may not ask for it
-/// (A §2.2), and VMs are nobody's that the controller knows.
+/// Whether pools are cut from subnets for applications of this kind: pods without a controller may not ask for them (A §2.2), and VMs are
+/// not known to the controller.
 pub(in super::super) fn asks(kind: AppKind) -> bool {
     !matches!(kind, AppKind::Pod | AppKind::VirtualMachine)
 }
@@ -61,12 +61,12 @@ pub(in super::super) fn subnet_name(version: IpVersion, number: u32) -> String {
     format!("s{}-{number}", version.number())
 }
 
-/// The name of a pool that people cut from a subnet by hand.
+/// The name of a pool that operators cut from a subnet by hand.
 pub(in super::super) fn cut_pool_name(subnet: &str, place: u32) -> String {
     format!("{subnet}-pool-{place}")
 }
 
-/// A subnet of a generated cluster, apart from all generated pools.
+/// A subnet of a generated cluster, which overlaps no generated pool.
 pub(in super::super) fn subnet(version: IpVersion, number: u32, addresses: u32) -> SubnetPlan {
     let name = subnet_name(version, number);
     let prefix = match version {
@@ -84,7 +84,7 @@ pub(in super::super) fn subnet(version: IpVersion, number: u32, addresses: u32) 
     SubnetPlan { name, spec }
 }
 
-/// Pools that people cut from a subnet by hand: an eighth of its addresses each, from the last on.
+/// Pools that operators cut from a subnet by hand: an eighth of its addresses each, from the last on.
 pub(in super::super) fn pools_of(subnet: &SubnetPlan, number: u32) -> impl Iterator<Item = PoolPlan> {
     let version = subnet.spec.ip_version.unwrap_or(4);
     let ranges = parse_ranges(subnet.spec.ips.as_deref().unwrap_or_default(), version, &Policy::hardened()).unwrap_or_default();
@@ -105,7 +105,7 @@ pub(in super::super) fn pools_of(subnet: &SubnetPlan, number: u32) -> impl Itera
     })
 }
 
-/// The operations of a change: what people do, and how they take it back.
+/// The operations that make a change, and undo it.
 pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_half: String) -> [Operation; 2] {
     let edit = EditSubnet { subnet: subnet.name.clone(), ..EditSubnet::default() };
     match change {

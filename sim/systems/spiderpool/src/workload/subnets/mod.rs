@@ -1,4 +1,4 @@
-//! Subnets and the pools that are cut from them: what people say and do about them (A §8).
+//! Subnets and the pools that are cut from them: their settings and operations (A §8).
 //!
 //! The controller and the agents that make such pools are production code; `controller.rs` beside this folder runs it.
 

@@ -1,4 +1,4 @@
-//! What people do to subnets, as data.
+//! Operations on subnets, as data.
 
 use ipam_spiderpool::ranges::CheckedRanges;
 use ipam_spiderpool::{Policy, SubnetSpec};
@@ -12,13 +12,13 @@ use super::super::spelling::{check_name, check_range};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubnetPlan {
-    /// Name of the SpiderSubnet, unique in the cluster: annotations and operations name it so.
+    /// Name of the SpiderSubnet, unique in the cluster; annotations and operations use it.
     pub name: String,
-    /// What a SpiderSubnet says, with the names of its manifest.
+    /// The spec of the SpiderSubnet, with the field names of its manifest.
     pub spec: SubnetSpec,
 }
 
-/// An operator creates a subnet; if there is one of that name, once that is gone.
+/// An operator creates a subnet; waits for one of the same name to be gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSubnet {
@@ -26,7 +26,7 @@ pub struct CreateSubnet {
     pub subnet: Box<SubnetPlan>,
 }
 
-/// An operator edits a subnet. Addresses that are set aside for pools stay in it, as admission asks for (A §9.2).
+/// An operator edits a subnet. Addresses that are set aside for pools stay in it, as admission requires (A §9.2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditSubnet {
@@ -35,21 +35,21 @@ pub struct EditSubnet {
     /// The ranges of its addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ips: Option<Vec<String>>,
-    /// The ranges that it does not give to pools any more.
+    /// The ranges that it no longer gives to pools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<Vec<String>>,
-    /// What becomes of what its status sets aside for pools.
+    /// The change of the shares that its status sets aside for pools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<StatusEdit>,
 }
 
-/// What an operator does by hand to the status of a subnet.
+/// A manual change of the status of a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusEdit {
-    /// They strike out everything, as a restored backup or a tool does that does not know it.
+    /// All shares are removed, as by a restored backup or a tool that does not know the field.
     Forgotten,
-    /// They leave names of workloads that cannot be parsed.
+    /// The names of workloads in the shares become unparseable.
     Garbled,
 }
 
@@ -61,7 +61,7 @@ pub struct DeleteSubnet {
     pub subnet: String,
 }
 
-/// A subnet can exist: its CIDR and its ranges can be read.
+/// Checks that a subnet can exist: its name, its CIDR and its ranges are valid.
 pub(in super::super) fn check_subnet(subnet: &SubnetPlan) -> Result<(), InvalidValue> {
     check_name(&subnet.name)?;
     let SubnetSpec { subnet: cidr, ips, exclude_ips, .. } = &subnet.spec;
@@ -72,7 +72,7 @@ pub(in super::super) fn check_subnet(subnet: &SubnetPlan) -> Result<(), InvalidV
     })
 }
 
-/// An edit names ranges that can be read.
+/// Checks that the ranges of an edit can be read.
 pub(in super::super) fn check_edit(edit: &EditSubnet) -> Result<(), InvalidValue> {
     edit.ips.iter().chain(&edit.exclude).flatten().try_for_each(|range| check_range(range))
 }

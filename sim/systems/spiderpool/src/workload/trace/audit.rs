@@ -3,7 +3,8 @@
 //! ```text
 //!  create, binding, delete, eviction, anything else about a pod ─► Sight ─(by name and time)─► Life
 //! ```
-//! At the level `Metadata` a pod whose name the server made up has none in the event that created it; its binding names it a moment later.
+//! At the level `Metadata` the event that creates a pod lacks the name if the server generates it; the binding names the pod a moment
+//! later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use super::super::spelling::check_name;
 use super::audit_log::{self, Event};
 use super::lives::{Life, Lives, Since, Until};
 
-/// What an event says of a pod.
+/// The kind of an event about a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Created,
@@ -32,33 +33,33 @@ struct Sight {
     namespace: String,
     name: String,
     uid: Option<String>,
-    /// What its object says of its creation.
+    /// The creation time in its object.
     created: Option<Timestamp>,
     on_host_network: Option<bool>,
 }
 
-/// What is wanting in a log.
+/// The gaps of a log.
 #[derive(Default)]
 struct Wanting {
     events: usize,
     about_pods: usize,
     without_time: usize,
     without_response: usize,
-    /// Requests about pods that were received and have not ended yet.
+    /// Requests about pods that were received and have not ended yet, by audit ID.
     open: BTreeSet<String>,
     unnamed: usize,
     collections: usize,
     unordered: usize,
     cut: Option<(String, usize)>,
-    /// The place of the first event that says too little.
+    /// The place of the first event that lacks something.
     first: Option<(String, usize)>,
     span: Option<(Timestamp, Timestamp)>,
 }
 
-/// Reads audit logs: files of JSON lines, `-` for standard input; several are one log, whichever comes first.
+/// Reads audit logs: files of JSON lines, `-` for standard input; several files are one log, in any order.
 ///
 /// # Errors
-/// A line that is no event, or logs of which nothing can be said, with the place.
+/// A line that is no event, or logs that say nothing about pods, with the place.
 pub fn from_audit(paths: &[PathBuf]) -> Result<Lives, Problems> {
     let (mut sights, mut wanting) = (Vec::new(), Wanting::default());
     let mut first_file = None;
@@ -85,7 +86,7 @@ pub fn from_audit(paths: &[PathBuf]) -> Result<Lives, Problems> {
     Ok(lives)
 }
 
-/// Why nothing can be said of a log.
+/// The problem of a log that says nothing about pods.
 fn nothing(file: &str, wanting: &Wanting) -> Problem {
     let at = |wrong: String, right: &str| match &wanting.first {
         Some((file, line)) => Problem::at(file, Position { line: u32::try_from(*line).unwrap_or(u32::MAX), column: 1 }, wrong, right),
@@ -114,7 +115,7 @@ fn read(file: &str, text: &str, sights: &mut Vec<Sight>, wanting: &mut Wanting) 
         let (received, stage) = event.times(place)?;
         if let Some(stage) = stage.or(received) {
             wanting.span = Some(wanting.span.map_or((stage, stage), |(from, until)| (from.min(stage), until.max(stage))));
-            // Servers write in turn, a few milliseconds apart.
+            // Servers write in turn, and may be a few milliseconds out of order.
             wanting.unordered += usize::from(latest.is_some_and(|latest| latest.duration_since(stage).as_millis() > 1_000));
             latest = Some(latest.map_or(stage, |latest| latest.max(stage)));
         }
@@ -132,7 +133,7 @@ fn read(file: &str, text: &str, sights: &mut Vec<Sight>, wanting: &mut Wanting) 
     Ok(())
 }
 
-/// What an event says of a pod, if it is about one.
+/// The sight of a pod in an event; `None` = the event is not about a pod, or has no use.
 fn sight(event: &Event, at: Option<Timestamp>, place: (&str, usize), wanting: &mut Wanting) -> Option<Sight> {
     let reference = event.object_ref.as_ref().filter(|reference| reference.resource.as_deref() == Some("pods"))?;
     if matches!(event.stage.as_deref(), Some("ResponseStarted" | "Panic"))
@@ -144,7 +145,7 @@ fn sight(event: &Event, at: Option<Timestamp>, place: (&str, usize), wanting: &m
     if matches!(verb, "list" | "watch") {
         return None;
     }
-    // The stage before the last says the same as the last, and less.
+    // A stage before the last says nothing that the last does not.
     match (event.stage.as_deref(), &event.audit_id) {
         (Some("RequestReceived"), Some(id)) => {
             wanting.open.insert(id.clone());
@@ -181,7 +182,7 @@ fn sight(event: &Event, at: Option<Timestamp>, place: (&str, usize), wanting: &m
         }
         _ => What::Seen,
     };
-    // Of a binding or an eviction the object is not the pod; of a patch the request is not.
+    // The object of a binding or an eviction is not the pod; the request of a patch is not, either.
     let is_pod = |object: &&Value| object.get("kind").is_none_or(|kind| kind == "Pod") && object.get("metadata").is_some();
     let pods = [&event.response_object, &event.request_object].map(|object| object.as_ref().filter(is_pod));
     let field = |path: &str| pods.iter().flatten().find_map(|pod| pod.pointer(path));
@@ -199,7 +200,7 @@ fn sight(event: &Event, at: Option<Timestamp>, place: (&str, usize), wanting: &m
     Some(Sight { at, what, namespace, name, uid, created, on_host_network })
 }
 
-/// A pod that is being put together from its sights.
+/// A pod that is being assembled from its sights.
 struct Known {
     life: Life,
     uid: Option<String>,
@@ -212,18 +213,18 @@ impl Known {
         match sight.what {
             What::Created => true,
             _ if self.uid.is_some() && sight.uid.is_some() => self.uid != sight.uid,
-            // Bound once in its life.
+            // A pod is bound once in its life.
             What::Bound => self.life.scheduled.is_some() || self.life.deleted.is_some(),
-            // A kubelet tells how its pod ends, and deletes it again when it has.
+            // A kubelet reports the end of its pod, and then deletes it again.
             What::Deleted | What::Seen => false,
         }
     }
 }
 
-/// The lives of the pods that were seen, in the order of time.
+/// The lives of the pods that were seen, in chronological order.
 fn told(sights: Vec<Sight>, wanting: &Wanting) -> Lives {
     let begins = wanting.span.map(|(from, _)| from);
-    // Where neither creations nor bindings are logged, nothing says that a pod was there before it was seen.
+    // If neither creations nor bindings are logged, the log does not show that a pod existed before it was first seen.
     let names_arrivals = sights.iter().any(|sight| matches!(sight.what, What::Created | What::Bound));
     let mut known: BTreeMap<(String, String), Known> = BTreeMap::new();
     let mut done: Vec<Known> = Vec::new();
@@ -260,7 +261,7 @@ fn told(sights: Vec<Sight>, wanting: &Wanting) -> Lives {
             What::Deleted if one.life.deleted.is_none() => one.life.deleted = Some((at, Until::Delete)),
             _ => {}
         }
-        // Whose kubelet speaks of it, or was there before, had a node.
+        // A pod that a kubelet reports, or that existed before the log, was on a node.
         if one.life.scheduled.is_none() && one.life.created.1 == Since::Seen {
             one.life.scheduled = Some(one.life.created.0);
         }
@@ -274,7 +275,7 @@ fn told(sights: Vec<Sight>, wanting: &Wanting) -> Lives {
     lives
 }
 
-/// `one pod`, `3 pods`.
+/// A count with its noun: `one pod`, `3 pods`.
 fn many(count: usize, one: &str, several: &str) -> String {
     ipam_reports::human::plural(count as u64, one, several)
 }
@@ -342,7 +343,7 @@ mod tests {
     const POD: &str =
         r#"{"kind":"Pod","metadata":{"name":"a","namespace":"shop","uid":"1","creationTimestamp":"2026-01-15T11:00:00Z"},"spec":{}}"#;
 
-    /// An event at a second, about `shop/a` unless it has no name.
+    /// An event at a second, about `shop/a` unless the name is empty.
     fn event(second: u32, verb: &str, name: &str, subresource: &str, code: u32, more: &str) -> String {
         let name = if name.is_empty() { String::new() } else { format!(r#""name":"{name}","#) };
         let time = format!("2026-01-15T12:{:02}:{:02}.000000Z", second / 60, second % 60);
@@ -357,7 +358,7 @@ mod tests {
         from_audit(&[PathBuf::from(&path)]).map_err(|problems| problems.to_string().replace(&path, "LOG"))
     }
 
-    /// Seconds after noon of creation, binding and deletion, and by what the first and the last are known.
+    /// Seconds after noon of creation, binding and deletion, and the evidence of the first and the last.
     type Told = (i64, Option<i64>, Option<i64>, &'static str, &'static str);
 
     fn told(lives: &Lives) -> Vec<Told> {
@@ -378,7 +379,7 @@ mod tests {
             + &event(60, "create", "a", "eviction", 201, "")
             + &event(65, "patch", "a", "status", 200, "")
             + &event(70, "delete", "a", "", 200, "")
-            // Another one of the name.
+            // Another pod of the same name.
             + &event(80, "create", "a", "", 201, "")
             + &event(81, "create", "a", "binding", 201, "");
         assert_eq!(told(&read(&log).unwrap()), [(1, Some(2), Some(60), "create", "delete"), (80, Some(81), None, "create", "")]);
@@ -386,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_taken_from_the_first_and_the_last_sight() {
-        // Without a name in the event that creates it; there before the log; replaced without a deletion.
+        // One pod without a name in the event that creates it, one that existed before the log, one that is replaced without a deletion.
         let log = event(1, "get", "old", "", 200, "")
             + &event(3, "create", "", "", 201, "")
             + &event(4, "create", "b", "binding", 201, "")
@@ -401,7 +402,7 @@ mod tests {
         ];
         assert_eq!(told(&lives), expected);
         insta::assert_snapshot!(lives.notes.join("\n"));
-        // At a higher level the object says when it was created.
+        // At a higher level the object has the time of its creation.
         let log =
             event(1, "create", "b", "binding", 201, "") + &event(5, "patch", "a", "status", 200, &format!(r#""responseObject":{POD},"#));
         assert_eq!(told(&read(&log).unwrap())[0], (-3_600, None, None, "object", ""));
@@ -455,7 +456,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens to a few pods, the trace is one that a scenario takes, with a row for each life.
+        /// Whatever happens to a few pods, a scenario accepts the trace, which has a row for each life.
         #[test]
         fn every_trace_reads_back(
             events in prop::collection::vec((0u32..600, 0usize..6, 0usize..3), 1..40),

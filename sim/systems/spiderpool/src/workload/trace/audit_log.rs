@@ -1,63 +1,63 @@
-//! The audit log of an API server: JSON lines of `audit.k8s.io` events, whatever they are about.
+//! The audit log of an API server: JSON lines of `audit.k8s.io` events about any objects.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use sim_config::{Position, Problem, Problems};
 
-/// An event, as far as it is read.
+/// An audit event, with the fields that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     kind: Option<String>,
-    /// Which request it is about: the same at each of its stages.
+    /// The ID of the request, the same at each of its stages.
     #[serde(rename = "auditID")]
     pub audit_id: Option<String>,
-    /// How far the request was: `RequestReceived`, `ResponseStarted`, `ResponseComplete` or `Panic`.
+    /// The stage of the request: `RequestReceived`, `ResponseStarted`, `ResponseComplete` or `Panic`.
     pub stage: Option<String>,
-    /// What is asked for: `get`, `list`, `watch`, `create`, `update` and so on.
+    /// The verb of the request: `get`, `list`, `watch`, `create`, `update` and so on.
     pub verb: Option<String>,
     /// The path and the query.
     #[serde(rename = "requestURI")]
     pub request_uri: Option<String>,
-    /// What it was about; unset for paths that are no resources, such as `/readyz`.
+    /// The object of the request; unset for paths that are no resources, such as `/readyz`.
     pub object_ref: Option<ObjectRef>,
-    /// How it was answered.
+    /// The status of the response.
     pub response_status: Option<Status>,
-    /// The object that was sent, at the level `Request` and above.
+    /// The object of the request body, at the level `Request` and above.
     pub request_object: Option<Value>,
-    /// The object of the answer, at the level `RequestResponse`.
+    /// The object of the response, at the level `RequestResponse`.
     pub response_object: Option<Value>,
     request_received_timestamp: Option<String>,
     stage_timestamp: Option<String>,
-    /// The events of an `EventList`, as webhooks get them.
+    /// The events of an `EventList`, as webhooks receive them.
     #[serde(default)]
     items: Vec<Event>,
 }
 
-/// What a request is about.
+/// The object of a request.
 #[derive(Debug, Deserialize)]
 pub struct ObjectRef {
-    /// In the plural: `pods`.
+    /// The plural name of the resource: `pods`.
     pub resource: Option<String>,
-    /// Unset for what has none.
+    /// Unset for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Unset where the server makes the name up, and for collections.
+    /// Unset if the server generates the name, and for collections.
     pub name: Option<String>,
-    /// The UID of the object, where the server knew it.
+    /// The UID of the object, if the server knew it.
     pub uid: Option<String>,
     /// `status`, `binding`, `eviction` and so on.
     pub subresource: Option<String>,
 }
 
-/// How a request was answered.
+/// The status of a response.
 #[derive(Debug, Deserialize)]
 pub struct Status {
-    /// The code of HTTP.
+    /// The HTTP status code.
     pub code: Option<u32>,
 }
 
-/// Where an event stands.
+/// The place of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     file: &'a str,
@@ -67,7 +67,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What is wrong at a column of its line.
+    /// A problem at a column of the line.
     pub fn problem(&self, column: usize, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
         Problem::at(self.file, position(self.line, column), wrong, right)
     }
@@ -79,7 +79,7 @@ fn position(line: usize, column: usize) -> Position {
 }
 
 impl Event {
-    /// When its request came, and when it reached the stage of the event.
+    /// The time at which the request arrived, and the time at which it reached the stage of the event.
     ///
     /// # Errors
     /// One of them is no date.
@@ -95,10 +95,10 @@ impl Event {
     }
 }
 
-/// Shows each event of a log to `see`, in the order of the file. Gives the number of the last line if that is cut, and was left out.
+/// Passes each event of a log to `see`, in the order of the file. Returns the number of the last line if it is cut off, and was skipped.
 ///
 /// # Errors
-/// A line that is no event, with its place, or what `see` says.
+/// A line that is no event, with its place, or an error of `see`.
 pub fn events(file: &str, text: &str, mut see: impl FnMut(&Event, Place<'_>) -> Result<(), Problems>) -> Result<Option<usize>, Problems> {
     let lines: Vec<&str> = text.lines().collect();
     for (number, line) in lines.iter().enumerate() {
@@ -108,7 +108,7 @@ pub fn events(file: &str, text: &str, mut see: impl FnMut(&Event, Place<'_>) -> 
         let place = Place { file, line: number + 1, text: line };
         let event: Event = match serde_json::from_str(line) {
             Ok(event) => event,
-            // A server that is stopped, or a copy of a log that grows, ends within a line.
+            // If the server was stopped, or the log was copied while growing, the last line is incomplete.
             Err(error) if error.is_eof() && number + 1 == lines.len() && number > 0 => return Ok(Some(number + 1)),
             Err(error) => {
                 let message = error.to_string();

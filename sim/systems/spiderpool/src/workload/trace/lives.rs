@@ -1,33 +1,33 @@
-//! Pods of a cluster as a trace: when each was created, bound and deleted, and how far that is known.
+//! Pods of a cluster as a trace: the times of their creation, binding and deletion, and how these are known.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// The pods that a cluster had, and what of them is not known.
+/// The pods that a cluster had, with notes on what is not known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lives {
-    /// The pods, by their creation.
+    /// The pods, ordered by creation.
     pub pods: Vec<Life>,
-    /// What the input says and what it cannot say, a sentence each.
+    /// Notes on what the input says and what it does not, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// From when on a pod is known, and by what.
+/// The evidence for the creation of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Since {
     /// The request that created it.
     Create,
-    /// What its object says.
+    /// The creation time in its object.
     Object,
     /// Its binding to a node, which follows its creation at once unless no node has room.
     Binding,
-    /// It was there when the log began, or was first seen then.
+    /// It existed when the log began, or was first seen then.
     Seen,
 }
 
 impl Since {
-    /// As a table has it.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Since::Create => "create",
@@ -38,19 +38,19 @@ impl Since {
     }
 }
 
-/// By what the end of a pod is known.
+/// The evidence for the end of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Until {
     /// The request that deleted it.
     Delete,
-    /// What its object says: it is being deleted, or has ended.
+    /// Its object: it is being deleted, or has ended.
     Object,
-    /// It was seen then for the last time, and another one of its name came later, or it is missing in a later snapshot.
+    /// It was last seen then, and another pod of its name came later, or it is missing in a later snapshot.
     Seen,
 }
 
 impl Until {
-    /// As a table has it.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Until::Delete => "delete",
@@ -65,21 +65,21 @@ impl Until {
 pub struct Life {
     /// The namespace in which it lived.
     pub namespace: String,
-    /// What it was called there.
+    /// The name of the pod.
     pub pod: String,
-    /// When it was created, and by what that is known.
+    /// The time of its creation, and the evidence for it.
     pub created: (Timestamp, Since),
-    /// When it was bound to a node; unset = it is not known that it was.
+    /// The time of its binding to a node; unset = no binding is known.
     pub scheduled: Option<Timestamp>,
-    /// When its deletion was asked for, or when it ended, and by what that is known; unset = it lived on.
+    /// The time at which its deletion was requested, or at which it ended, and the evidence for it; unset = it lived on.
     pub deleted: Option<(Timestamp, Until)>,
 }
 
-/// The head of a trace that was made of a cluster.
+/// The header of a trace made from a cluster.
 const HEAD: [&str; 8] = ["name", "creation_time", "deletion_time", "scheduled_time", "namespace", "pod", "created_by", "deleted_by"];
 
 impl Lives {
-    /// Puts the pods in order, so that no two of a name live at the same time.
+    /// Sorts the pods, and ends lives so that no two pods of one name live at the same time.
     pub(super) fn settle(&mut self) {
         let mut by_name: BTreeMap<(String, String), Vec<Life>> = BTreeMap::new();
         for life in self.pods.drain(..) {
@@ -107,7 +107,7 @@ impl Lives {
         });
     }
 
-    /// The trace: CSV that `workload.trace` of a scenario takes, with two columns that say by what its times are known.
+    /// The trace as CSV that `workload.trace` of a scenario accepts, with two columns for the evidence of its times.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         // Writing to memory does not fail.

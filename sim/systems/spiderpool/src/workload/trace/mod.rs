@@ -1,4 +1,4 @@
-//! Pods from a production trace: when each was created and deleted.
+//! Pods from a production trace, with their creation and deletion times.
 
 mod audit;
 pub mod audit_log;
@@ -33,23 +33,23 @@ pub struct TraceRows {
     file: String,
 }
 
-/// How many pods of a trace come before a run ends.
+/// The number of pods of a trace that are created before a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// How many of them come.
+    /// The number of pods that are created.
     pub pods: usize,
-    /// How many the trace has.
+    /// The number of pods in the trace.
     pub of: usize,
 }
 
-/// What a trace asks of a cluster that is to take all of its pods.
+/// The size of a cluster that can run all pods of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TraceSize {
-    /// How many pods it has.
+    /// The number of pods in the trace.
     pub pods: usize,
-    /// The most that live at a time.
+    /// The maximum number of pods that live at the same time.
     pub peak: usize,
-    /// From its start to the last creation or deletion.
+    /// The time from its start to the last creation or deletion.
     pub lasts: Duration,
 }
 
@@ -59,8 +59,8 @@ struct Row {
     name: String,
     created: f64,
     deleted: Option<f64>,
-    /// Whether it was bound to a node in the trace, whenever: the scheduler of the simulated cluster binds it at once. The others stay
-    /// pending.
+    /// Whether the pod was bound to a node in the trace at any time: the scheduler of the simulated cluster binds it at once. The others
+    /// stay pending.
     scheduled: bool,
 }
 
@@ -87,9 +87,9 @@ impl TracePod {
 }
 
 impl TraceRows {
-    /// Reads a CSV file with a header; `-` is standard input. `names`: what the columns are called, if not as in [`COLUMNS`]. Times are
-    /// seconds from the start of the trace, or dates, of which the first creation is the start. Where nothing says when pods were
-    /// scheduled, all were.
+    /// Reads a CSV file with a header; `-` is standard input. `names`: the names of columns that differ from [`COLUMNS`]. Times are seconds
+    /// from the start of the trace, or dates, of which the first creation is the start. Without a column for the time of scheduling, all
+    /// pods were scheduled.
     ///
     /// # Errors
     /// A column is missing, a row cannot be understood, or there is none; with file, line and column.
@@ -164,7 +164,7 @@ impl TraceRows {
         }
         if times.are_dates() {
             let first = rows.iter().map(|row: &Row| row.created).fold(f64::INFINITY, f64::min);
-            // Sums of fractions must not lie a little beside the microsecond.
+            // Rounded, because sums of fractions may miss the exact microsecond.
             let since = |time: f64| ((time - first) * 1e6).round() / 1e6;
             for row in &mut rows {
                 (row.created, row.deleted) = (since(row.created), row.deleted.map(since));
@@ -173,28 +173,28 @@ impl TraceRows {
         Ok(Self { rows, file })
     }
 
-    /// What a cluster needs that is to take all of the pods.
+    /// The size of a cluster that can run all of the pods.
     pub fn size(&self) -> TraceSize {
         let last = self.rows.iter().flat_map(|row| [Some(row.created), row.deleted]).flatten().fold(0.0, f64::max);
         let mut turns: Vec<(f64, i64)> = self.rows.iter().map(|row| (row.created, 1)).collect();
         turns.extend(self.rows.iter().filter_map(|row| Some((row.deleted?, -1))));
-        // Who goes when another one comes makes room for it.
+        // A pod that goes at the time at which another one comes makes room for it.
         turns.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let (_, peak) = turns.iter().fold((0, 0), |(living, peak): (i64, i64), (_, turn)| (living + turn, peak.max(living + turn)));
         TraceSize { pods: self.rows.len(), peak: usize::try_from(peak).unwrap_or_default(), lasts: at(last, 1) }
     }
 
-    /// Whether the rows make more operations than a run may have if each stands for `replication` pods.
+    /// The number of operations if each row stands for `replication` pods; `None` = a run may have as many.
     pub(super) fn too_many(&self, replication: u32) -> Option<u64> {
         let of_one = self.rows.len() + self.rows.iter().filter(|row| row.deleted.is_some()).count();
         let operations = (of_one as u64).saturating_mul(replication.into());
         (operations > OPS_MAX).then_some(operations)
     }
 
-    /// How many of its pods a run takes that ends after `lasts`.
+    /// The number of its pods that a run uses which ends after `lasts`.
     ///
     /// # Errors
-    /// It takes none.
+    /// The run uses none.
     pub(super) fn within(&self, lasts: Duration, compression: u32) -> Result<Taken, Problem> {
         let begins = |row: &Row| at(row.created, compression);
         let taken = Taken { pods: self.rows.iter().filter(|row| begins(row) < lasts).count(), of: self.rows.len() };
@@ -231,18 +231,18 @@ impl TraceRows {
     }
 }
 
-/// When in a run what happens in which the trace has this time.
+/// The time in a run that corresponds to a time of the trace.
 fn at(seconds: f64, compression: u32) -> Duration {
     Duration::from_micros((seconds * 1e6 / f64::from(compression)) as u64)
 }
 
-/// When the pods of each name live, and in which lines they are: from when on, until when.
+/// The lives of the pods of each name: start, end, and line.
 #[derive(Default)]
 struct Spans(BTreeMap<String, Vec<(f64, f64, u64)>>);
 
 impl Spans {
-    /// Adds a pod. Returns the line of another one of its name that lives at the same time: people would wait for ever for that one to go,
-    /// because what is done to a name is done in turn.
+    /// Adds a pod. Returns the line of another pod of its name that lives at the same time: the operator would wait forever for that pod to
+    /// go, because operations on one name run one after the other.
     fn overlaps(&mut self, name: &str, born: f64, died: Option<f64>, line: u64) -> Option<u64> {
         let died = died.unwrap_or(f64::INFINITY);
         let lives = self.0.entry(name.to_owned()).or_default();
@@ -252,14 +252,14 @@ impl Spans {
     }
 }
 
-/// A CSV file, for the places of what is wrong in it.
+/// A CSV file, to locate problems in it.
 struct Table<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl Table<'_> {
-    /// What is wrong with a field of the record that begins at `place`, if that is known.
+    /// A problem with a field of the record that begins at `place`, if the place is known.
     fn problem(&self, place: Option<&csv::Position>, field: usize, wrong: String, right: &str) -> Problem {
         match place {
             Some(place) => Problem::at(self.file, self.position(place, field), wrong, right),
@@ -267,9 +267,9 @@ impl Table<'_> {
         }
     }
 
-    /// Where a field of a record begins. Fields may be quoted, and then hold commas and ends of lines.
+    /// The position at which a field of a record begins. Quoted fields may contain commas and line ends.
     fn position(&self, record: &csv::Position, field: usize) -> Position {
-        // The reader's records begin behind the end of the line before, or with empty lines.
+        // The reader's records begin after the end of the line before, or with empty lines.
         let begin = usize::try_from(record.byte()).ok().and_then(|byte| self.text.get(byte..)).unwrap_or_default();
         let blank = begin.len() - begin.trim_start_matches(['\r', '\n']).len();
         let skipped = begin[..blank].matches('\n').count() as u32;

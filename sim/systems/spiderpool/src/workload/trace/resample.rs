@@ -1,14 +1,14 @@
-//! Other traces that a trace might have been: its arrivals drawn again in blocks, and as many times as many pods.
+//! Variations of a trace: arrivals resampled in blocks, and traces with a multiple of the pods.
 //!
 //! ```text
 //!  arrivals of the trace, joined to a ring:  [  a  b |c  | d e f |   ]
 //!  blocks of one length from anywhere on it: [d e f] [ a  b] [ f |  ]   one after the other: a resampled trace
 //! ```
-//! Within a block the gaps between arrivals stay, and so do bursts; each pod keeps its life. As the ring has no end, each arrival is as
-//! likely as each other one, and there are as many as in the trace on average. (D. N. Politis and J. P. Romano, "A circular
-//! block-resampling procedure for stationary data", 1992.)
+//! Within a block the gaps between arrivals stay, and so do bursts; each pod keeps its life. As the ring has no end, all arrivals are
+//! equally likely, and on average there are as many as in the trace. (D. N. Politis and J. P. Romano, "A circular block-resampling
+//! procedure for stationary data", 1992.)
 //!
-//! Pods that are never deleted are what a cluster holds all the time, and no draw: they come when they came.
+//! Pods that are never deleted are the cluster's permanent load, and are not resampled: they keep their arrival times.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,46 +17,47 @@ use sim_config::draw::{Concern, Draw};
 
 use super::{Row, TraceRows};
 
-/// So many blocks a trace has at least, unless a length is asked for: with fewer, resampled traces are too much like it.
+/// The minimum number of blocks of a trace, unless a length is given: with fewer, resampled traces are too similar to the original.
 const BLOCKS: u64 = 10;
-/// A trace of so many days has days for blocks, so that they keep their course.
+/// From this many days on, a trace has blocks of one day, so that the course of a day is kept.
 const DAYS: u64 = 5;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A copy of a pod comes so long before or after it at most, or a hundredth of the time in which pods come if that is less.
+/// The maximum distance of a copy of a pod from the original arrival, in microseconds; at most a hundredth of the time from the first
+/// arrival to the last.
 const JITTER: u64 = 60_000_000;
 
-/// The time in which the pods of a trace come and what is known of them, for whoever chooses a block.
+/// The arrival statistics of a trace, for the choice of a block length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
-    /// From the first arrival to the last.
+    /// The time from the first arrival to the last.
     pub lasts: Duration,
-    /// How many pods come and go: those that are drawn again.
+    /// The number of pods that are deleted, which are resampled.
     pub passing: usize,
-    /// How many stay: those that are never deleted.
+    /// The number of pods that are never deleted.
     pub staying: usize,
-    /// So long live nine of ten pods that come and go at most.
+    /// The life that nine of ten deleted pods do not exceed.
     pub life: Duration,
-    /// How many pods that come and go do so in the first half of the time.
+    /// The number of deleted pods that arrive in the first half of the time.
     pub first_half: usize,
 }
 
 impl Arrivals {
-    /// The length of a block unless somebody says another one: as long as nine of ten pods live, so that those that live at a time come
-    /// together, and a tenth of the time at most; of a trace of days a day.
+    /// The default length of a block: the life that nine of ten pods do not exceed, so that pods that live at the same time come together,
+    /// but at most a tenth of the time; a day for a trace of several days.
     pub fn usual_block(&self) -> Duration {
         if self.lasts >= DAY * DAYS as u32 {
             return DAY;
         }
         let whole = |time: Duration| Duration::from_secs(time.as_secs());
         let block = self.life.min(self.lasts / BLOCKS as u32);
-        // Whole seconds are told more easily.
+        // Whole seconds are easier to read.
         if block.as_secs() > 0 { whole(block) } else { block.max(Duration::from_micros(1)) }
     }
 }
 
 impl TraceRows {
-    /// When its pods come.
+    /// The arrival statistics of the trace.
     pub fn arrivals(&self) -> Arrivals {
         let (first, last) = self.window();
         let passing = || self.rows.iter().filter(|row| row.deleted.is_some());
@@ -80,15 +81,15 @@ impl TraceRows {
         (times().min().unwrap_or_default(), times().max().unwrap_or_default())
     }
 
-    /// A trace whose pods that come and go are drawn again, in blocks of this length; the same `seed` gives the same trace. A block that is
-    /// longer than the time in which pods come is as long as that.
+    /// A trace whose deleted pods are resampled in blocks of this length; the same `seed` gives the same trace. A longer block is cut to
+    /// the time from the first arrival to the last.
     #[must_use]
     pub fn resampled(&self, block: Duration, seed: u64) -> Self {
         let (first, last) = self.window();
         let ring = last - first + 1;
         let block = (block.as_micros() as u64).clamp(1, ring);
         let mut passing: Vec<&Row> = self.rows.iter().filter(|row| row.deleted.is_some()).collect();
-        // Rows of one instant stay in the order of the file.
+        // Rows with the same time stay in the order of the file.
         passing.sort_by_key(|row| micros(row.created));
         let mut draw = Draw::new(seed, Concern::Workload, RESAMPLED);
         let mut rows: Vec<Row> = self.rows.iter().filter(|row| row.deleted.is_none()).cloned().collect();
@@ -96,7 +97,7 @@ impl TraceRows {
         while begin < ring {
             let length = block.min(ring - begin);
             let from = draw.below(ring);
-            // The part of the block behind the end of the ring lies at its beginning.
+            // A block that extends past the end of the ring continues at its beginning.
             for turn in [0, ring] {
                 let (low, high) = (from.saturating_sub(turn), (from + length).saturating_sub(turn).min(ring));
                 let at = |row: &&Row| micros(row.created) - first;
@@ -109,8 +110,9 @@ impl TraceRows {
         self.with(rows)
     }
 
-    /// A trace with `factor` times as many pods: of each one as many whole copies, and of every so many one more. The first comes when it
-    /// did; the others up to a minute before or after it, drawn from `seed`. With less than 1 as many are left out, evenly.
+    /// A trace with `factor` times as many pods: whole copies of each pod, and of some, evenly spread, one more. The first copy keeps its
+    /// arrival; the others come up to a minute before or after it, drawn from `seed`. With a factor below 1 pods are left out, evenly
+    /// spread.
     #[must_use]
     pub fn grown(&self, factor: f64, seed: u64) -> Self {
         let (first, last) = self.window();
@@ -119,7 +121,7 @@ impl TraceRows {
         let mut ordered: Vec<&Row> = self.rows.iter().collect();
         ordered.sort_by_key(|row| micros(row.created));
         let mut rows = Vec::new();
-        // In the middle between two, so that the first is not always the one that is left out.
+        // Rounded to the middle, so that the first pod is not always the one that is left out.
         let until = |number: usize| (number as f64).mul_add(factor, 0.5).floor() as u64;
         for (number, row) in ordered.into_iter().enumerate() {
             for copy in 0..until(number + 1).saturating_sub(until(number)) {
@@ -137,11 +139,11 @@ impl TraceRows {
         self.with(rows)
     }
 
-    /// These rows in the order of their arrivals, each with a name of its own: what is done to one name is done in turn.
+    /// These rows in the order of their arrivals, each with a unique name: operations on one name run one after the other.
     fn with(&self, mut rows: Vec<Row>) -> Self {
         rows.sort_by_key(|row| micros(row.created));
         let mut names: BTreeSet<String> = BTreeSet::new();
-        // Names of the trace are free for the pods that had them.
+        // Names of the trace stay reserved for the pods that had them.
         let known: BTreeSet<&str> = self.rows.iter().map(|row| &*row.name).collect();
         for row in &mut rows {
             if !names.contains(&row.name) {
@@ -156,14 +158,14 @@ impl TraceRows {
     }
 }
 
-/// Which sub-streams of a seed these draws have: far from those of scenarios, which count from 0.
+/// The sub-streams of a seed for these draws: far from those of scenarios, which count from 0.
 const RESAMPLED: u64 = u64::MAX;
 const GROWN: u64 = u64::MAX - 1;
 
-/// No object has a longer name.
+/// The maximum length of an object's name.
 const NAME_MAX: usize = 253;
 
-/// `web-0-2`, as short as a name has to be.
+/// A name with a number, such as `web-0-2`, cut to the maximum length.
 fn numbered(name: &str, number: u64) -> String {
     let ending = format!("-{number}");
     // Names are ASCII.
@@ -176,7 +178,7 @@ fn micros(seconds: f64) -> u64 {
 }
 
 impl Row {
-    /// The same pod, which comes at this microsecond and lives as long.
+    /// The same pod with another arrival, in microseconds, and the same life.
     fn moved_to(&self, at: u64) -> Self {
         let life = self.deleted.map(|deleted| micros(deleted).saturating_sub(micros(self.created)));
         let seconds = |micros: u64| micros as f64 / 1e6;
@@ -190,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Pods with arrivals and lives in microseconds; without a life they stay.
+    /// A trace of pods with arrivals and lives in microseconds; pods without a life are never deleted.
     fn trace(pods: &[(u64, Option<u64>)]) -> TraceRows {
         let row = |(number, (at, life)): (usize, &(u64, Option<u64>))| Row {
             name: format!("pod-{number}"),
@@ -201,7 +203,7 @@ mod tests {
         TraceRows { rows: pods.iter().enumerate().map(row).collect(), file: "t.csv".to_owned() }
     }
 
-    /// Arrival, life and whether it was scheduled, in microseconds.
+    /// The arrival and life of a pod in microseconds, and whether it was scheduled.
     type Pod = (u64, Option<u64>, bool);
 
     fn pods(rows: &TraceRows) -> Vec<Pod> {
@@ -214,8 +216,7 @@ mod tests {
         pods
     }
 
-    /// What a resampled trace has to be, microsecond by microsecond: at each place of a block what the ring has as far behind its
-    /// beginning.
+    /// The expected resampled trace, microsecond by microsecond: each place of a block has the arrivals at the same distance on the ring.
     fn oracle(all: &[Pod], block: u64, seed: u64) -> Vec<Pod> {
         let first = all.iter().map(|pod| pod.0).min().unwrap();
         let ring = all.iter().map(|pod| pod.0).max().unwrap() - first + 1;
@@ -238,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// By walking along the ring: each pod comes from the trace with its life, blocks keep their gaps, and those that stay stay.
+        /// Walks along the ring: each pod comes from the trace with its life, blocks keep their gaps, and pods without an end stay.
         #[test]
         fn a_resampled_trace_is_what_blocks_of_the_ring_hold(given in some_pods(), block in 1_u64..400, seed in any::<u64>()) {
             let rows = trace(&given);
@@ -249,8 +250,8 @@ mod tests {
             prop_assert_eq!(names.len(), drawn.rows.len(), "each has a name of its own");
         }
 
-        /// Over all places where a block can begin, each arrival comes as often as each other one: the mean is that of the trace, whatever
-        /// is left over for the last block.
+        /// Over all places where a block can begin, all arrivals come equally often: the mean is that of the trace, whatever is left over
+        /// for the last block.
         #[test]
         fn as_many_pods_come_as_in_the_trace_on_average(given in some_pods(), block in 20_u64..400) {
             let rows = trace(&given);
@@ -258,7 +259,7 @@ mod tests {
             let counts: Vec<f64> = (0..many).map(|seed| rows.resampled(Duration::from_micros(block), seed).rows.len() as f64).collect();
             let mean = counts.iter().sum::<f64>() / f64::from(many as u32);
             let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / f64::from(many as u32);
-            // Five standard errors: once in two million.
+            // Five standard errors, which are exceeded once in two million runs.
             let most = 5.0 * (variance / f64::from(many as u32)).sqrt() + 1e-9;
             prop_assert!((mean - given.len() as f64).abs() <= most, "{mean} instead of {}, give or take {most}", given.len());
         }

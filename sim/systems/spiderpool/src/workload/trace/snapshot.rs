@@ -1,6 +1,6 @@
-//! A trace from what `kubectl get pods -A -o json` or `-o yaml` printed, once or several times.
+//! A trace from one or more outputs of `kubectl get pods -A -o json` or `-o yaml`.
 //!
-//! A snapshot has the pods that exist. Those that had gone before the first one, or came and went between two, are in none.
+//! A snapshot has the pods that exist. Pods that had gone before the first one, or came and went between two, are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use sim_config::{Position, Problem, Problems, source};
 use super::super::spelling::check_name;
 use super::lives::{Life, Lives, Since, Until};
 
-/// What one snapshot says.
+/// The pods of one snapshot.
 struct Snapshot {
-    /// The latest time in it: it was taken then, or later.
+    /// The latest time in the snapshot: it was taken then, or later.
     taken: Timestamp,
     pods: Vec<Pod>,
 }
 
 struct Pod {
-    /// Its UID, or else its name and creation.
+    /// The UID of the pod, or else its name and creation.
     id: String,
     life: Life,
 }
 
-/// What is told beside the pods.
+/// The IDs of pods that notes mention.
 #[derive(Default)]
 struct Told {
     on_host: BTreeSet<String>,
@@ -34,10 +34,10 @@ struct Told {
     going: BTreeSet<String>,
 }
 
-/// Reads snapshots, a path each; `-` is standard input.
+/// Reads snapshots, one file each; `-` is standard input.
 ///
 /// # Errors
-/// A file without pods, or a pod that no cluster has had, with its place.
+/// A file without pods, or a pod that cannot come from a cluster, with its place.
 pub fn from_pods(paths: &[PathBuf]) -> Result<Lives, Problems> {
     let mut problems = Problems::new();
     let mut told = Told::default();
@@ -71,7 +71,7 @@ fn snapshot(path: &Path, told: &mut Told) -> Result<Snapshot, Problems> {
     problems.or(snapshot)
 }
 
-/// A pod of a snapshot; nothing if it needs no address. `taken` is moved to its latest time.
+/// A pod of a snapshot; `None` = it needs no address. `taken` is moved to the latest time of the pod.
 fn pod(manifest: &Manifest, taken: &mut Timestamp, told: &mut Told) -> Result<Option<Pod>, Problem> {
     let value = &manifest.value;
     let time = |path: &str| -> Result<Option<Timestamp>, Problem> {
@@ -88,7 +88,7 @@ fn pod(manifest: &Manifest, taken: &mut Timestamp, told: &mut Told) -> Result<Op
     check_name(&format!("{namespace}.{}", manifest.name))
         .map_err(|invalid| manifest.problem("metadata.name", invalid.wrong, invalid.right))?;
     let gone = time("metadata.deletionTimestamp")?.map(|gone| {
-        // The date is that of the end of its grace.
+        // The timestamp is the end of the grace period.
         let grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
         gone.checked_sub(SignedDuration::from_secs(grace.clamp(0, 1 << 32))).unwrap_or(gone).max(created)
     });
@@ -123,13 +123,13 @@ fn pod(manifest: &Manifest, taken: &mut Timestamp, told: &mut Told) -> Result<Op
     Ok(Some(Pod { id, life }))
 }
 
-/// The pods of all snapshots, which are in the order of time.
+/// The pods of all snapshots, which are in chronological order.
 fn joined(snapshots: &[Snapshot], told: &Told) -> Lives {
     let mut known: BTreeMap<&str, (Life, usize)> = BTreeMap::new();
     for (number, snapshot) in snapshots.iter().enumerate() {
         for pod in &snapshot.pods {
             let (life, last) = known.entry(&pod.id).or_insert_with(|| (pod.life.clone(), number));
-            // The later one knows more.
+            // The later snapshot knows more.
             life.deleted = life.deleted.or(pod.life.deleted);
             life.scheduled = life.scheduled.or(pod.life.scheduled);
             *last = number;

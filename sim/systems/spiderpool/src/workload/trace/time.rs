@@ -1,11 +1,11 @@
-//! Times of a trace: seconds from its start, or dates of RFC 3339, one of the two throughout.
+//! Times of a trace: all in seconds from its start, or all as dates of RFC 3339.
 
 use jiff::Timestamp;
 
-/// What is right for a time.
+/// A description of valid times.
 pub(super) const RIGHT: &str = "seconds from the start of the trace, a date such as 2026-01-15T12:00:00Z, or nothing";
 
-/// In which form a file has its times.
+/// The form of the times of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Seconds,
@@ -21,18 +21,18 @@ impl Form {
     }
 }
 
-/// Reads the times of a file, all of which must have the form of the first.
+/// A reader for the times of a file, which must all have the form of the first.
 #[derive(Default)]
 pub(super) struct Times {
-    /// The form, and the line of the first time.
+    /// The form of the first time, and its line.
     known: Option<(Form, u64)>,
 }
 
-/// What is wrong with a time, and what would be right.
+/// The problem with a time, and a description of valid ones.
 pub(super) type InvalidTime = (String, String);
 
 impl Times {
-    /// A time in seconds: from the start of the trace, or since 1970.
+    /// Reads a time in seconds: from the start of the trace, or since 1970.
     pub(super) fn read(&mut self, text: &str, line: u64) -> Result<f64, InvalidTime> {
         let (form, seconds) = if is_date(text) { (Form::Dates, date(text)?) } else { (Form::Seconds, number(text)?) };
         match *self.known.get_or_insert((form, line)) {
@@ -50,7 +50,7 @@ impl Times {
     }
 }
 
-/// Whether somebody meant a date: a year and a dash.
+/// Whether a text is meant as a date: four digits and a dash.
 fn is_date(text: &str) -> bool {
     text.len() > 4 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-'
 }

@@ -149,7 +149,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             return Ok(DelOutcome::NoUid);
         }
         let Some(mut endpoint) = endpoint else {
-            let is_over = self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody), &request.nic).await?;
+            let is_over = self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody), None, &request.nic).await?;
             return Ok(if is_over { DelOutcome::NoEndpoint } else { DelOutcome::ReleasedNic });
         };
         let keeper = self.keeper_of(&endpoint);
@@ -162,7 +162,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         // A D7 before A D5: whatever another pod's endpoint says, this DEL does not concern it.
         if !is_ours {
-            let is_over = self.release_leftovers(&key, uid, keeper, &request.nic).await?;
+            let is_over = self.release_leftovers(&key, uid, keeper, Some(&endpoint), &request.nic).await?;
             return Ok(if is_over { DelOutcome::NotOurs } else { DelOutcome::ReleasedNic });
         }
         // A D5 and D6.
@@ -328,13 +328,31 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 
     /// Releases the records of a pod without an endpoint of its own, unless the pod's place is kept: then the next pod of the name will
     /// have them. Returns whether nothing is left to the DELs of other NICs.
-    async fn release_leftovers(&self, key: &ObjectKey, uid: &Arc<str>, keeper: Keeper, nic: &str) -> Result<bool, IpamError> {
+    ///
+    /// `theirs` is the endpoint under the pod's name, which belongs to another pod. If that is the other pod of a VM's migration, an ADD of
+    /// this pod may have handed over some of its records before it failed (A W28): the other pod still answers on their addresses, so that
+    /// they stay until both are gone and reclaim finds them.
+    async fn release_leftovers(
+        &self,
+        key: &ObjectKey,
+        uid: &Arc<str>,
+        keeper: Keeper,
+        theirs: Option<&SpiderEndpoint>,
+        nic: &str,
+    ) -> Result<bool, IpamError> {
         if self.policy().partial_failure_keeps_records {
             return Ok(true);
         }
-        let what = distinct(self.leftovers(key, uid).await?);
+        let mut what = distinct(self.leftovers(key, uid).await?);
         if what.is_empty() || (keeper != Keeper::Nobody && self.keeps(keeper, key).await?) {
             return Ok(true);
+        }
+        let named = theirs.map(entries_of).unwrap_or_default();
+        if what.iter().any(|at| named.contains(at)) && self.migrates(keeper, key, uid).await? {
+            what.retain(|at| !named.contains(at));
+            if what.is_empty() {
+                return Ok(true);
+            }
         }
         self.take_back_for(nic, key, uid, what).await
     }

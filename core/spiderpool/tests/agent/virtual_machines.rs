@@ -110,6 +110,30 @@ fn a_vm_that_starts_again_keeps_its_address_though_somebody_has_marked_its_endpo
     assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
 }
 
+#[test]
+fn the_del_of_a_target_that_failed_releases_no_record_that_it_was_handed_over_while_the_source_runs() {
+    for (source, stays) in [("is listed", true), ("is being deleted", true), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.vm_pod("virt-2", "u2", "vm");
+        let first = scene.add("virt-1", "u1", "eth0").unwrap();
+        // The ADD of the target handed over this record, and failed at the next one: the endpoint is still the source's.
+        scene.change("SpiderIPPool", "p4", |pool| {
+            let records = pool["status"]["allocatedIPs"].as_str().unwrap().replace("u1", "u2");
+            pool["status"]["allocatedIPs"] = json!(records);
+        });
+        assert_eq!((scene.of("u1"), scene.of("u2")), (vec![], addresses(&first)));
+        match source {
+            "is being deleted" => scene.terminate("virt-1"),
+            "is gone" => scene.world.vanish("Pod", &key("virt-1")),
+            _ => {}
+        }
+        scene.terminate("virt-2");
+        scene.del("virt-2", "u2", "eth0").unwrap();
+        assert_eq!(!scene.of("u2").is_empty(), stays, "the source {source}");
+    }
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

@@ -69,7 +69,7 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "a new record has the name of its writer's node, and the pod and namespace of its sandbox",
         reference: Some("B §1.2, B §4.1"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecordsSayWhoseTheyAre)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecordsSayWhoseTheyAre::default())),
     },
     ClaimDef {
         name: "other-data-of-the-config-map-stays",

@@ -1,18 +1,38 @@
 //! B §1.2, §4.1: a record names its node, its pod and the pod's namespace.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sim_harness::check::OLDER_VERSION;
+
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{PoolNote, short};
 
 /// A record that a process of the pool adds has the name of the process's node, from whatever source; and when the pod of its sandbox runs,
 /// the record has that pod's name and namespace. Records by outside writers, and those of a rebuilt document, which come from their owners,
-/// are not judged by their node.
+/// are not judged by their node. A record that an older version wrote last, which leaves out the namespaces of all records, is excused for
+/// as long as it stays like that: nobody completes it.
 ///
 /// Broken by `byom-namespace-not-written`. Not covered: the pod of a sandbox that never ran.
-pub(crate) struct RecordsSayWhoseTheyAre;
+#[derive(Default)]
+pub(crate) struct RecordsSayWhoseTheyAre {
+    /// The records that an older version wrote last, by allocation ID.
+    by_older: BTreeSet<Arc<str>>,
+}
 
 impl PoolClaim for RecordsSayWhoseTheyAre {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        if let Seen::Commit(change) = seen {
+            let is_by_older = view.is_by_older(change);
+            for edit in &change.records {
+                if is_by_older && edit.after.is_some() {
+                    self.by_older.insert(edit.id.clone());
+                } else {
+                    self.by_older.remove(&edit.id);
+                }
+            }
+        }
         match seen {
             Seen::Commit(change) if change.written().is_some() && !change.anew => {
                 let node = view.host(change.by);
@@ -34,7 +54,12 @@ impl PoolClaim for RecordsSayWhoseTheyAre {
                 let namespace = record.pod_namespace.as_deref().unwrap_or_default();
                 if *format!("{namespace}/{}", record.pod_name) != **pod {
                     let told = || format!("the record of {} is that of `{namespace}/{}`, and its pod is {pod}", short(id), record.pod_name);
-                    findings.violated(|| vec![told(), view.story_of(id)]);
+                    let detail = || vec![told(), view.story_of(id)];
+                    if self.by_older.contains(id) {
+                        findings.violated_with(OLDER_VERSION.name, detail);
+                    } else {
+                        findings.violated(detail);
+                    }
                 }
             }
             _ => {}
@@ -45,8 +70,9 @@ impl PoolClaim for RecordsSayWhoseTheyAre {
 #[cfg(test)]
 mod tests {
     use ipam_byom::IpAllocation;
+    use sim_config::time::SimTime;
 
-    use super::super::testing::{on_stage, record};
+    use super::super::testing::{on_stage, on_stage_under_upgrade, record};
 
     const CLAIM: &str = "records-say-whose-they-are";
 
@@ -82,5 +108,26 @@ mod tests {
             stage.runs("a", "ns/other");
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
+    }
+
+    #[test]
+    fn a_record_that_an_older_version_wrote_last_is_excused_until_somebody_else_writes_it() {
+        let without = || IpAllocation { node_name: "adaptor-0".into(), pod_namespace: None, ..record("a", "10.0.0.1") };
+        for (upgraded, written_again, excuse) in [(60, false, Some("older-version")), (60, true, None), (0, false, None)] {
+            on_stage_under_upgrade(CLAIM, &[("adaptor-1", SimTime::from_secs(upgraded))], |stage| {
+                let (adaptor, older) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.adaptor("adaptor-1", "10.0.0.1"));
+                stage.edit(adaptor, |_| {});
+                stage.ask(adaptor, "a");
+                let right = IpAllocation { pod_namespace: Some("ns".into()), ..without() };
+                stage.edit(adaptor, |document| drop(document.allocated.insert("a".into(), right)));
+                stage.edit(older, |document| drop(document.allocated.insert("a".into(), without())));
+                if written_again {
+                    let other = IpAllocation { pod_name: "other".into(), ..without() };
+                    stage.edit(adaptor, |document| drop(document.allocated.insert("a".into(), other)));
+                }
+                stage.runs("a", "ns/pod");
+                assert_eq!(stage.excuses(), [excuse], "{upgraded} {written_again}");
+            });
+        }
     }
 }

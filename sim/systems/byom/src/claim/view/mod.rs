@@ -324,8 +324,7 @@ impl View {
             self.ledger.made_anew(document);
             change.missing = self.take_missing(change, document);
         }
-        let is_older = |(from, until): &(SimTime, SimTime)| *from <= change.at && change.at < *until;
-        let by_older = !self.older.is_empty() && self.older.get(&*self.rt.process_name(change.by)).is_some_and(is_older);
+        let by_older = self.is_by_older(change);
         let mut altered = Vec::new();
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
@@ -359,6 +358,12 @@ impl View {
             }
         }
         change.altered = altered;
+    }
+
+    /// Whether the writer of a change was of an older version then.
+    pub(super) fn is_by_older(&self, change: &Change) -> bool {
+        let is_older = |(from, until): &(SimTime, SimTime)| *from <= change.at && change.at < *until;
+        !self.older.is_empty() && self.older.get(&*self.rt.process_name(change.by)).is_some_and(is_older)
     }
 
     fn take_meddling(&mut self, change: &Change) {

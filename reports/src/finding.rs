@@ -27,7 +27,7 @@ pub struct Violation {
     pub event: Option<u64>,
     /// The documented case that excuses it.
     pub excuse: Option<String>,
-    /// Holders and the times since when they hold: one sentence a line.
+    /// The details, such as who holds what since when: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
     /// The faults without which the run passes, if known.
@@ -53,7 +53,7 @@ pub struct Failure {
     /// The digest of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// Holders and the times since when they hold: one sentence a line.
+    /// The details, such as who holds what since when: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
     /// The faults without which the run passes, if known.
@@ -147,7 +147,7 @@ pub struct FaultCount {
 pub struct JudgedCount {
     /// The name of the claim, as in `list claims`.
     pub claim: String,
-    /// Number of seeds in which it had.
+    /// Number of seeds in which it had something to judge or to wait for.
     pub judged_in: u64,
 }
 

@@ -17,13 +17,13 @@ use crate::timeline::{Ending, Mark};
 pub struct History {
     /// The names of the processes, by their numbers.
     pub processes: Vec<String>,
-    /// The operations that actors were asked to do, from beginning to end; by their beginnings.
+    /// The operations that actors were asked to do, from beginning to end, in the order of their beginnings.
     pub operations: Vec<Operation>,
     /// The requests to API servers, by the moment at which they were sent.
     pub requests: Vec<Request>,
-    /// The times in which faults were active, by their beginnings.
+    /// The times in which faults were active, in the order of their beginnings.
     pub faults: Vec<Fault>,
-    /// The times in which processes were down or paused, by their beginnings.
+    /// The times in which processes were down or paused, in the order of their beginnings.
     pub outages: Vec<Outage>,
     /// Every event, in order.
     pub events: Vec<Event>,

@@ -77,7 +77,7 @@ pub struct Trial {
     pub swarm: bool,
     /// The most seeds of each range.
     pub seeds: u64,
-    /// The seed of each range that found it, counted from 1, for ranges that ran to their end or to a find; null = none.
+    /// For each range that ran to its end or to a find: the number of the seed that found it, counted from 1 in the range; null = none.
     pub found: Vec<Option<u64>>,
     /// The claim that was violated first, in the first range that found it.
     pub claim: Option<String>,

@@ -57,7 +57,8 @@ counts! {
         other_conflicts,
         /// Releases that gave up after all attempts.
         other_exhausted,
-        /// Recoveries that ended, done or given up. The time of those that a call or a release waited for is part of the time of that.
+        /// Recoveries that ended, done or given up. The time of a recovery for which a call or a release waited is part of the
+        /// time of that call or release.
         recoveries,
         /// Attempts of recoveries to write the document that met a conflict.
         recovery_conflicts,

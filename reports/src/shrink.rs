@@ -26,7 +26,7 @@ pub struct ShrinkReport {
     /// The time at which the smaller plan violates it, in model time.
     #[serde(rename = "at_s")]
     pub at: Seconds,
-    /// Holders and the times since when they hold, in the run of the smaller plan: one sentence a line.
+    /// The details, such as who holds what since when, in the run of the smaller plan: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
     /// The parts of the smaller plan that the failure needs; unset if shrinking was interrupted.

@@ -6,9 +6,9 @@
 //! deadline (1.5 by default), two candidates may lead. A healthy leader gives up one retry period and one renew deadline after the *answer*
 //! to its last renewal: by default 3 s before others take over, so a slower answer than that uses up the margin, as in client-go.
 //!
-//! **There is no fencing.** A process that believes to lead may be wrong: a paused process resumes its work, a write sent before the lease
-//! was lost may commit after it (up to 34 s later, K §2.13), and cancelled work may take a while to stop. A leader's writes must be guarded
-//! by resourceVersion or precondition, as if there were no leader election (K143).
+//! **There is no fencing.** A process that believes that it leads may be wrong: a paused process resumes its work, a write sent before the
+//! lease was lost may commit after it (up to 34 s later, K §2.13), and cancelled work may take a while to stop. A leader's writes must be
+//! guarded by resourceVersion or precondition, as if there were no leader election (K143).
 
 mod candidate;
 mod config;
@@ -175,7 +175,7 @@ impl<C: Client, V: Env> Runner<C, V> {
         }
     }
 
-    /// Retries until it succeeds or the deadline has passed, once at first and then on each tick of the retry period.
+    /// Tries to renew until it succeeds or the deadline has passed: immediately, and then on each tick of the retry period.
     async fn renew(&mut self) -> bool {
         let (env, period) = (self.env.clone(), self.config.retry_period);
         let deadline = env.sleep(self.config.renew_deadline);

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`api`], [`client`] | requests, replies, errors; the trait that carries them, and its verbs |
 //! | [`env`](mod@env) | clocks, sleep, tasks and randomness of a process |
-//! | [`transparent`], [`retry`], [`rate_limit`] | resending below the API, back-off and retry on conflict, a client-side token bucket |
+//! | [`transparent`], [`retry`], [`rate_limit`] | resending below the API, backoff and retry on conflict, a client-side token bucket |
 //! | [`informer`] | list and watch into a local store, with indexes and callbacks |
 //! | [`workqueue`], [`leader`], [`lease_lock`] | keys to reconcile, with delays for failures; leader election and a lock on a Lease |
 //! | [`label_selector`], [`owner`], [`kubevirt`] | evaluation of selectors; who controls an object; the types of KubeVirt |

@@ -30,7 +30,7 @@ pub const CLIENT_GO: RateLimit = RateLimit { qps: 5.0, burst: 10 };
 pub const CONTROLLER_RUNTIME: RateLimit = RateLimit { qps: 20.0, burst: 30 };
 
 /// A token bucket with the arithmetic of Go's `rate.Limiter`: a token may be taken before it is available, and the caller waits until it
-/// is. So callers are served in their order.
+/// is. So callers are served in the order in which they came.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     limit: RateLimit,
@@ -77,7 +77,7 @@ impl TokenBucket {
     }
 }
 
-/// The share of requests that use one bucket: the reads or the writes of a type, by `true`. `None` = all of the client's requests.
+/// The requests that share one bucket: of a type, its reads (`false`) or its writes (`true`). `None` = all of the client's requests.
 type Share = Option<(TypeId, bool)>;
 
 /// The buckets of a client.

@@ -87,7 +87,7 @@ impl PoolIpNumber {
     }
 }
 
-/// The number of pods that a Job is for (A §8.3): `completions`, else `parallelism`; zero counts as one, and so does neither.
+/// The number of pods that a Job is for (A §8.3): `completions`, else `parallelism`, else one; zero counts as one.
 pub fn job_pod_number(parallelism: Option<i32>, completions: Option<i32>) -> i32 {
     completions.or(parallelism).filter(|number| *number != 0).unwrap_or(1)
 }

@@ -40,13 +40,13 @@ pub struct ControllerSettings {
     /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: the maximum number of retries, with `pool-given-up` and `application-given-up`. Default 500; the
     /// hardened form ignores it.
     pub max_retries: u32,
-    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: the number of workload changes that upstream queues. Default 10,000; the hardened
-    /// form ignores it.
+    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: the maximum number of workload changes that upstream queues. Default 10,000;
+    /// the hardened form ignores it.
     pub max_queue_length: usize,
     /// The timeout for the answer to a request, and for a watch to open. Default 60 s, when the API server itself gives up
     /// (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
     pub request_timeout: Option<Duration>,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: Policy,
 }
 

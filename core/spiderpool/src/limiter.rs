@@ -7,8 +7,8 @@
 //! A request waits until all of its tickets are free, then takes all of them at once. In the hardened form no request overtakes one that
 //! waits for one of the same tickets, so that every request gets its turn (A L7); upstream grants any request whose tickets are all free.
 //!
-//! A request that returns tickets wakes the first waiter for one of them, so a grant costs O(t log n) for t tickets and n waiting requests.
-//! Where overtaking is allowed, it checks all that wait for one of them.
+//! A request that returns tickets checks the first waiter for each of them, so a grant costs O(t log n) for t tickets and n waiting
+//! requests. Where overtaking is allowed, it checks all that wait for one of them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

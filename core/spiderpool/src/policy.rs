@@ -1,4 +1,4 @@
-//! The differences between the hardened Spiderpool and upstream: one switch per deviation.
+//! The differences between the hardened Spiderpool and upstream: one switch per mutation.
 
 mod reclaim;
 
@@ -8,8 +8,8 @@ pub use reclaim::ReclaimPolicy;
 
 use kube_machinery::deviation::{self, Deviation, deviations};
 
-/// The deviations of Spiderpool from its hardened form. Every switch is off there; the profile `upstream` switches on what upstream does
-/// today. (A policy is handed to the decision that it changes; nothing else reads it.)
+/// The mutations of Spiderpool. Every switch is off in the hardened form; the profile `upstream` turns on what upstream does today.
+/// (A policy is handed to the decision that it changes; nothing else reads it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// `upstream-ranges`: ranges, CIDRs and numbers are parsed with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17,
@@ -62,7 +62,8 @@ pub struct Policy {
     pub static_reuse_skips_filter: bool,
     /// `limiter-ignores-deadline`: a request keeps waiting for its pools, and allocates, after its caller gave up (A W22).
     pub limiter_ignores_deadline: bool,
-    /// `limiter-overtakes`: a request that finds its pools free overtakes those that wait for one of them and may starve (A §5.6, W23).
+    /// `limiter-overtakes`: a request that finds its pools free overtakes those that wait for one of them, which may starve (A §5.6,
+    /// W23).
     pub limiter_overtakes: bool,
     /// `failure-cache-unchecked`: an address of an earlier failed ADD is used without a check of its record (A W24).
     pub failure_cache_unchecked: bool,
@@ -217,7 +218,7 @@ pub struct Policy {
     /// `first-add-fills-caches`: the informers of pods, of all nodes, and of endpoints start within an agent's first ADD, which waits for
     /// their lists (A §15). Informers of other types have their lists before the agent serves.
     pub first_add_fills_caches: bool,
-    /// The deviations of reclaim, which have their own table.
+    /// The mutations of reclaim, which have their own table.
     pub reclaim: ReclaimPolicy,
 }
 
@@ -228,7 +229,7 @@ impl Policy {
         (!self.waits_without_end).then_some(Duration::from_secs(60))
     }
 
-    /// Every deviation of allocation, in the order of the fields. Those of reclaim are in [`ReclaimPolicy::DEVIATIONS`].
+    /// All mutations of allocation, in the order of the fields. Those of reclaim are in [`ReclaimPolicy::DEVIATIONS`].
     pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
         "upstream-ranges" true upstream_ranges;
         "ties-in-any-order" true ties_in_any_order;

@@ -1,4 +1,5 @@
-//! `report calibrate`: the speed of a real API server and its number of parallel requests, from its audit log.
+//! `report calibrate`: the speed of a real API server and the number of requests that it works on at the same time, from its
+//! audit log.
 //!
 //! ```text
 //!  latencies by verb, resource and load ─► Fit ─► settings of a scenario

@@ -35,7 +35,7 @@ use crate::{Made, Report};
 /// The question of `report capacity` about pods that come and go.
 pub const QUESTION: &str = "How many addresses do these pods need?";
 
-/// The form of a scenario without the faults that it injects into its cluster; all forms after the first have something else changed.
+/// The form of a scenario without faults; each other form after the first has something else changed.
 pub const EVERY_DEL_ARRIVES: &str = "every DEL arrives";
 
 /// The demand of a form of the scenario.

@@ -57,7 +57,7 @@ impl Need {
         }
     }
 
-    /// Whether a trial meets it in its worst run. A time without any pod that could take it counts as missed.
+    /// Whether a trial meets it in its worst run. A missing time counts as missed: no pod was there to take it.
     pub fn is_met(&self, trial: &Trial) -> bool {
         self.of(trial).is_some_and(|found| found < self.below)
     }

@@ -48,7 +48,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Whether any of its values has an interval wider than the value.
+    /// Whether any of its values has an interval that is more than the value itself.
     fn has_band(&self) -> bool {
         self.points.iter().any(|(_, y)| y.low != Some(y.value) || y.high != Some(y.value))
     }

@@ -49,9 +49,9 @@ pub struct Timeline {
     pub events: Vec<Event>,
     /// The calls of clients, by their requests.
     pub calls: Vec<Call>,
-    /// The faults, by their beginnings.
+    /// The faults, in the order of their beginnings.
     pub faults: Vec<FaultSpan>,
-    /// The times in which processes were down or paused, by their beginnings.
+    /// The times in which processes were down or paused, in the order of their beginnings.
     pub outages: Vec<Outage>,
     /// The objects that were written.
     pub objects: Vec<ObjectHistory>,

@@ -11,13 +11,13 @@
 //! [`Client`](kube_machinery::Client) and [`Env`](kube_machinery::Env) runs in it unchanged, with a [`SimClient`] and a [`SimEnv`]. The
 //! purpose of a run is defined elsewhere: scenarios, plans and claims are those of `sim-harness`, which builds on this package.
 //!
-//! | items | topic |
+//! | items | subject |
 //! |---|---|
 //! | [`Cluster`], [`ClusterConfig`], [`Knobs`] | API servers over one store; differences between installations |
 //! | [`SimClient`], [`SimEnv`] | a process's access to the API; its clocks, tasks and randomness |
 //! | [`Rt`], [`net`] | processes, hosts and model time; links between processes |
 //! | [`Fault`], [`Faults`] | the kinds of faults with their parameters; when each begins and ends |
-//! | [`actor`], [`node`] | scheduler, kubelets, the controllers of the control plane; sandboxes, CNI, the users of each address |
+//! | [`actor`], [`node`] | scheduler, kubelets, the controllers of the control plane; sandboxes, CNI, what answers on each address |
 //! | [`Registry`], [`Stored`] | the served types, and the rules by which their objects are stored |
 //! | [`Event`], [`Note`], [`Recorder`] | events, notes of actors on their actions, listeners |
 //! | [`Testbed`] | a small cluster for tests and examples |

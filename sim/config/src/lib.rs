@@ -6,11 +6,11 @@
 //!   YAML ──► yaml ─┘    places           └──► Problems: file, line, column, what was found, what would be right
 //! ```
 //! Both languages are read into one tree of values with positions ([`node`]), and one decoder ([`decode`]) turns such a tree into a Rust
-//! type. It finds all problems of a file at once and reports for each its place, the value found and the correct one. The types themselves
+//! type. It finds all problems of a file at once and reports for each its place, the finding and the correction. The types themselves
 //! are ordinary [`serde::Deserialize`] types, whose meaning is not known here: the faults of `kube-sim`, the scenarios and plans of
 //! `sim-harness` and the workloads of each system are declared with the items of this crate.
 //!
-//! | items | are about |
+//! | items | subject |
 //! |---|---|
 //! | [`Source`], [`Setting`] | a file, its variants, and the values that the command line replaces |
 //! | [`Problem`], [`Problems`], [`Position`], [`advice`] | problems of a file, and their places |

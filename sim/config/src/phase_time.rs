@@ -32,7 +32,7 @@ impl PhaseTime {
     pub fn of(self, safety: Span) -> Span {
         match self {
             PhaseTime::Span(span) => span,
-            // Up to 2^52 microseconds times 2^17: the product does not fit 64 bits, but the quotient does.
+            // Below 2^52 microseconds times 2^17: the product does not fit 64 bits, but the quotient does.
             PhaseTime::Part(part) => Span::micros((u128::from(micros(safety.0)) * u128::from(part) / u128::from(WHOLE)) as u64),
         }
     }

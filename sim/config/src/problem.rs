@@ -29,9 +29,9 @@ pub struct Problem {
     pub file: String,
     /// The place in the file; absent only if the file itself is the problem (it cannot be read).
     pub at: Option<Position>,
-    /// The value found: a lower-case fragment.
+    /// The finding: a lower-case fragment.
     pub wrong: String,
-    /// The correct value: a lower-case fragment, empty if `wrong` says it all.
+    /// The correction: a lower-case fragment, empty if `wrong` says it all.
     pub right: String,
 }
 

@@ -14,7 +14,7 @@ pub struct Problem {
     pub file: String,
     /// The place in the file: line and column, or case and step; empty for the file as a whole.
     pub place: String,
-    /// The value found and the correct one: a lower-case fragment.
+    /// The finding and the correction: a lower-case fragment.
     pub wrong: String,
 }
 

@@ -8,7 +8,7 @@
 //! it in the cluster of `kube-sim`; to run one, call the [`engine`], which returns records of `ipam-reports`. The command line, package
 //! `ipam-sim`, adds arguments and text to the engine.
 //!
-//! | items | are about |
+//! | items | subject |
 //! |---|---|
 //! | [`System`], [`prelude`] | the interface of a system: workloads, types, claims, mutations, metrics |
 //! | [`Scenario`], [`Swarm`], [`Checks`] | the space to explore, the faults, and the claims that judge runs |

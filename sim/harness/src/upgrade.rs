@@ -46,8 +46,8 @@ pub struct UpgradeDraft {
     /// Downtime of a process that is replaced or rolled back.
     #[serde(default = "shortly")]
     pub down: Choice<Span>,
-    /// Time after the last replacement until all effects of the older version are gone. From its start until then, violations are excused
-    /// as `older-version`, and judgements do not count.
+    /// Time after the last replacement until all effects of the older version are gone. From when the older version begins to run until
+    /// then, violations are excused as `older-version`, and judgements do not count.
     pub settles: Span,
 }
 

@@ -13,7 +13,7 @@ type Answer<T> = Result<T, Box<Status>>;
 /// The options of a delete.
 pub(crate) struct Asked {
     pub(crate) options: DeleteOptions,
-    /// `orphanDependents=false`, the older form of deleting dependents, too: the answer is then 202 if the object stays for now.
+    /// `orphanDependents=false`, the older way to delete dependents, too; the answer is then 202 if the object stays for now.
     pub(crate) takes_dependents: bool,
 }
 

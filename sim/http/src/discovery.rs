@@ -23,7 +23,7 @@ pub(crate) fn not_allowed() -> http::Response<Bytes> {
     bare_refusal(&Status::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"))
 }
 
-/// Whether a group is one of the server's own; paths below the others are not its own either.
+/// Whether a group is one of the server's own; unknown paths below the others are not handled by it.
 pub(crate) fn is_own_group(registry: &Registry, group: &str) -> bool {
     group.is_empty() || registry.iter().any(|(_, def)| def.group == group && !def.custom)
 }

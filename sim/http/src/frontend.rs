@@ -55,7 +55,7 @@ struct Asked<'a> {
 type Outcome<T> = Result<T, ApiError>;
 
 impl Frontend {
-    /// The interface of the server to which `client` is connected. With `token`, callers without it are anonymous.
+    /// The interface of the server to which `client` is connected. With `token`, callers must send it, or are anonymous.
     pub fn new(client: SimClient, token: Option<&str>) -> Self {
         client.cluster().complete_with(defaults::complete);
         Self { client, token: token.map(str::to_owned), defined: Mutex::default() }

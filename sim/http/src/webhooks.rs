@@ -94,7 +94,7 @@ fn rules_of(rule: &Value, registry: &Registry) -> Vec<Rule> {
     rules
 }
 
-/// A match condition without CEL: its evaluation always is an error.
+/// A match condition whose evaluation always fails: CEL expressions are not evaluated here.
 fn condition(condition: &Value) -> MatchCondition {
     let error = format!("expression '{}' resulted in error: expressions are not evaluated", text(&condition["expression"]));
     MatchCondition { name: text(&condition["name"]).into(), matches: Arc::new(move |_: &Review| Err(error.clone())) }

@@ -84,7 +84,7 @@ pub(super) fn check_version(version: Option<i64>, settings: &AdmissionSettings) 
 /// The family by which addresses are checked: the given one, else the apparent family of `first`.
 ///
 /// # Errors
-/// It is not given, invalid or disabled, and nothing more is to be found out.
+/// It is invalid or disabled, or it is missing and the check ends with the first broken rule.
 pub(super) fn family(
     version: Option<i64>,
     first: Option<&str>,

@@ -36,7 +36,7 @@ impl Findings {
     /// Notes the result of a rule.
     ///
     /// # Errors
-    /// The rule is broken, and nothing more is to be found out.
+    /// The rule is broken, and the check ends with the first broken rule.
     pub(super) fn note(&mut self, rule: Result<(), Violation>) -> Result<(), Violation> {
         match rule {
             Err(violation) if self.all => self.keep(violation),
@@ -48,7 +48,7 @@ impl Findings {
     /// Notes the result of several rules at once. A name that is taken ends everything.
     ///
     /// # Errors
-    /// Nothing more is to be found out.
+    /// Rules are broken and the check ends with the first one, or the denial is of another kind.
     pub(super) fn note_all(&mut self, rules: Result<(), Denial>) -> Result<(), Denial> {
         match rules {
             Err(Denial::Invalid(violations)) if self.all => violations.into_iter().for_each(|violation| self.keep(violation)),

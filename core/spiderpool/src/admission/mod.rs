@@ -46,7 +46,7 @@ pub struct Rules<'a> {
     pub live: &'a dyn Live,
     /// The cluster's settings that admission uses (A §10).
     pub settings: &'a AdmissionSettings,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: &'a Policy,
 }
 

@@ -62,7 +62,7 @@ impl<C, V, K, O> fmt::Debug for Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// An agent that has just started, with empty caches.
+    /// An agent that has just started, with no memory of earlier ADDs.
     pub fn new(client: C, env: V, caches: K, observer: O, config: AgentConfig) -> Self {
         let limiter = Limiter::new(config.settings.queue_length, config.policy.limiter_overtakes);
         let (pods, began) = (Limiter::new(usize::MAX, false), env.monotonic());

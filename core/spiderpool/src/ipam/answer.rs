@@ -76,7 +76,7 @@ impl How {
 pub enum DelOutcome {
     /// The pod is alive: everything is kept for its next sandbox (A D2).
     Alive,
-    /// The request has no UID, and no pod is known to be its pod: left to reclaim (A D3).
+    /// The request has no UID, and no existing pod is known to be the one meant: left to reclaim (A D3).
     NoUid,
     /// There is no endpoint (A D4). The hardened form has then released the records of the pod that it knows of.
     NoEndpoint,

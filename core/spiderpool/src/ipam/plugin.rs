@@ -100,7 +100,7 @@ pub struct Plugin<A, P> {
     pub cni: Arc<IpamConfig>,
     /// Whether addresses are probed before they are used (`enableIPConflictDetection`).
     pub detects_conflicts: bool,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: Policy,
 }
 

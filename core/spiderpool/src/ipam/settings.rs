@@ -135,7 +135,7 @@ pub struct AgentConfig {
     pub node: Arc<str>,
     /// The settings from the ConfigMap and the environment, and the constants of upstream's code.
     pub settings: AgentSettings,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: Policy,
 }
 

@@ -1,9 +1,9 @@
-//! The differences between the hardened reclaim and upstream: one switch per deviation.
+//! The differences between the hardened reclaim and upstream: one switch per mutation.
 
 use kube_machinery::deviation::{Deviation, deviations};
 
-/// The deviations of reclaim from its hardened form; a part of [`Policy`](super::Policy). Every switch is off there; the profile `upstream`
-/// switches on what upstream does today.
+/// The mutations of reclaim; a part of [`Policy`](super::Policy). Every switch is off in the hardened form; the profile `upstream` turns on
+/// what upstream does today.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimPolicy {
     /// `records-before-endpoint`: records are removed before the endpoint is marked, so that a crash in between leaves an endpoint that
@@ -121,7 +121,7 @@ pub struct ReclaimPolicy {
 }
 
 impl ReclaimPolicy {
-    /// Every deviation, in the order of the fields.
+    /// All mutations, in the order of the fields.
     pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
         "records-before-endpoint" true records_before_endpoint;
         "finalizer-patch-by-name" true finalizer_patch_by_name;

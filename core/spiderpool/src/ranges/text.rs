@@ -6,7 +6,7 @@ use super::version::number_of;
 use super::{IpRange, IpVersion, RangeError};
 use crate::Policy;
 
-/// Parses an address, whose result has the canonical form.
+/// Parses an address into its canonical form.
 ///
 /// Upstream treats as IPv4 what parses and has a dot, as IPv6 what has a colon, so `fd00::1.2.3.4` is both; hardened, the number decides,
 /// so `fd00::1.2.3.4` is IPv6 and `::ffff:10.0.0.1` is IPv4.
@@ -28,9 +28,9 @@ pub fn parse_ip(text: &str, version: i64, policy: &Policy) -> Result<IpAddr, Ran
 ///
 /// # Errors
 /// `version` is not 4 or 6, or `text` is no range of it. With `upstream-ranges` also [`RangeError::Endless`]: upstream walks from address
-/// to address through a number without its leading zero bytes, so it never gets past such a byte, nor past the end of the family (A §14.4).
-/// (Ranges of IPv4-compatible addresses and ranges from IPv6 to IPv4, which pass its check of families, count as endless too, though
-/// upstream treats a few of them as IPv4.)
+/// to address through a number without its leading zero bytes, so it never gets past an address with such a byte, nor past the end
+/// of the family (A §14.4). (Ranges of IPv4-compatible addresses and ranges from IPv6 to IPv4, which pass its check of families, count as
+/// endless too, though upstream treats a few of them as IPv4.)
 pub fn parse_range(text: &str, version: i64, policy: &Policy) -> Result<IpRange, RangeError> {
     let (first, last) = ends(text, version, policy)?;
     if policy.upstream_ranges && text.contains('-') && !expands(first, last) {

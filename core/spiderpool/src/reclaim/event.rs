@@ -23,7 +23,7 @@ pub struct Circumstances<'a> {
     pub leading: bool,
     /// The settings of reclaim.
     pub settings: &'a ReclaimSettings,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: &'a Policy,
     /// The nodes, as the decision may see them; called only if a node matters.
     pub node: &'a dyn Fn(&str) -> NodeState,
@@ -38,7 +38,7 @@ impl Circumstances<'_> {
         if name.is_empty() { NodeState::Gone } else { (self.node)(name) }
     }
 
-    /// The time until which the containers of a pod may run whose object is gone; `None` if they have ended.
+    /// The time until which the containers of a pod may run whose object is gone; `None` = they are not known to run any more.
     pub(super) fn may_run_until(&self, uid: &str) -> Option<Timestamp> {
         if self.policy.reclaim.force_delete_frees_at_once {
             return None;

@@ -20,7 +20,7 @@ use kube_machinery::leader::ElectionConfig;
 pub struct ReclaimConfig {
     /// The settings from its environment, and the constants of upstream's code (G §2).
     pub settings: ReclaimSettings,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: Policy,
 }
 

@@ -20,7 +20,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// Runs, and never ends by itself. Dropping the future ends everything; a request that was sent may still take effect.
     ///
     /// # Panics
-    /// If upstream's process crashes ([`Env::crash`]), with the deviation that causes it.
+    /// If upstream's process crashes ([`Env::crash`]), with the mutation that causes it.
     pub async fn run(&self, leadership: Leadership) {
         if !self.config.settings.enabled && !self.config.policy.reclaim.reclaims_while_switched_off {
             return std::future::pending().await;

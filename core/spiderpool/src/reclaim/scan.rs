@@ -227,7 +227,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// It could not be judged: the row.
     ///
     /// # Panics
-    /// If upstream's process crashes ([`Env::crash`]), with the deviation that causes it.
+    /// If upstream's process crashes ([`Env::crash`]), with the mutation that causes it.
     pub async fn take_event(&self, leadership: &Leadership, event: &Event<'_>) -> Result<(), Row> {
         let mut answers = Vec::new();
         let meaning = loop {

@@ -182,7 +182,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// Decides about one record, and asks all questions that arise.
     ///
     /// # Panics
-    /// If upstream's process crashes ([`Env::crash`]), with the deviation that causes it.
+    /// If upstream's process crashes ([`Env::crash`]), with the mutation that causes it.
     pub(super) async fn judge(&self, facts: &Facts, record: &RecordView<'_>, leading: bool) -> Verdict {
         let mut answers = Vec::new();
         loop {

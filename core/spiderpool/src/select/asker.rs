@@ -11,6 +11,6 @@ pub struct Asker<'a> {
     pub nic: &'a str,
     /// The maximum number of records of a pool.
     pub max_records: u64,
-    /// The deviations of Spiderpool.
+    /// The mutations that are on.
     pub policy: &'a Policy,
 }

@@ -72,7 +72,7 @@ pub struct Request<'a> {
     pub master: &'a [IpAddr],
     /// The settings of the cluster.
     pub settings: &'a Settings,
-    /// The deviations of Spiderpool.
+    /// The mutations that are on.
     pub policy: &'a Policy,
     /// Whether the caller has just reconciled the pools of a third-party workload. Then a pool that another agent has resized since still
     /// serves.

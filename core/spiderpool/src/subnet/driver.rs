@@ -27,7 +27,7 @@ pub struct AutoPools<C, V, O = ()> {
     pub env: V,
     /// The observer of what is planned, refused and written.
     pub observer: O,
-    /// The deviations from the hardened form.
+    /// The mutations that are on.
     pub policy: Policy,
     /// Whether the lowest addresses are taken first, as upstream does, or from a random one on, as documented (A §12 D7).
     pub lowest_first: bool,

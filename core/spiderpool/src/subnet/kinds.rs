@@ -199,7 +199,7 @@ pub trait Watching: Send + Sync {
     fn has_begun(&self) -> bool;
 }
 
-/// Without knowledge of other kinds: their pools stay.
+/// Knows no other kinds: their pools stay.
 impl ThirdParty for () {
     async fn fate(&self, _: &ApplicationName) -> Result<Fate, ApiError> {
         Ok(Fate::Unknown)

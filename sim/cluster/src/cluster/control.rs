@@ -239,7 +239,7 @@ impl Cluster {
             for ticket in serving {
                 state.complete(ticket, Err(TransportError::Reset.into()), now);
             }
-            // Etcd may carry out a transaction without the server that sent it: the broken connection does not show which.
+            // Etcd may carry out a transaction without the server that sent it: the broken connection does not show whether it does.
             for ticket in proposed {
                 let outlives = state.choices.chance(0.5);
                 if let Some(exchange) = state.exchanges.get_mut(ticket) {

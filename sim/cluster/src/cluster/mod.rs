@@ -133,7 +133,7 @@ pub struct Knobs {
     /// Kubernetes itself use client-go over HTTP/2.
     #[serde(skip_serializing_if = "is_never")]
     pub http1_clients: Probability,
-    /// The share of programs that use kube-rs (K181); drawn for each process, and before the other shares.
+    /// The share of programs that use kube-rs (K181); drawn for each process, and before `http1_clients`.
     #[serde(skip_serializing_if = "is_never")]
     pub kube_rs_clients: Probability,
     /// The share of programs that stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for

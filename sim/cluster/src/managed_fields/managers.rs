@@ -128,7 +128,7 @@ impl Managers {
 
     /// Joins the managers with the oldest writes until at most ten are left that do not apply.
     pub(super) fn cap(&mut self) {
-        /// The most managers that do not apply of an object.
+        /// The largest number of an object's managers that do not apply.
         const UPDATERS_MAX: usize = 10;
         let mut updaters: Vec<Identity> = self
             .0

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The users of each address.
+/// The sandboxes and hosts that answer on each address.
 #[derive(Debug, Default)]
 pub struct DataPlane {
     users: Mutex<BTreeMap<IpAddr, Users>>,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::times::{TIME, Times};
 use super::versions::Ranks;
 
-/// The length in characters from which texts are cut, and the length that is left.
+/// The longest text, in characters, that is kept whole; of a longer one this much is left.
 const LONG: usize = 700;
 const HEAD: usize = 200;
 /// The letters of a generated suffix, and its length.

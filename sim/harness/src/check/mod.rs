@@ -108,6 +108,6 @@ impl Checks {
 pub struct Eventually {
     /// Name of a claim of kind `eventually`, as `ipam-sim list claims` has it.
     pub claim: ClaimName,
-    /// The bound: a time after the faults healed.
+    /// The bound: the longest time that it may take after the faults healed.
     pub within: Span,
 }

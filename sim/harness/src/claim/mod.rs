@@ -106,7 +106,7 @@ impl ClaimDef {
         Self::new(Kind::Eventually, name, about, make)
     }
 
-    /// A claim that must hold in one run of many.
+    /// A claim that must hold in at least one run of many.
     pub const fn sometimes(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
         Self::new(Kind::Sometimes, name, about, make)
     }

@@ -50,8 +50,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) made_records: bool,
     /// Addresses that the endpoint of this round names, but other pods have.
     pub(super) taken: Vec<(Arc<str>, IpAddr)>,
-    /// The addresses that the last write of the endpoint gives up, if it failed: it may have been carried out nevertheless, and the
-    /// conflict is with itself.
+    /// The addresses that the last write of the endpoint gives up, if it failed: it may have been carried out nevertheless, in
+    /// which case the conflict is with itself.
     pub(super) given_up: GivenUp,
 }
 

@@ -25,7 +25,7 @@ use kube_machinery::env::Env;
 use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
-/// The maximum wait of a workload for its next try, and the number of tries after which it applies: by then the back-off would be longer (5
+/// The maximum wait of a workload for its next try, and the number of tries after which it applies: by then the backoff would be longer (5
 /// ms, doubled each time).
 const WAIT_MAX: Duration = Duration::from_secs(20);
 const PATIENT_TRIES: u32 = 12;

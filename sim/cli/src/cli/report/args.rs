@@ -49,7 +49,7 @@ Examples:
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CONFLICTS_EXAMPLES)]
 pub struct ConflictsArgs {
-    /// The systems that share a pool: see [`Sharing`].
+    /// The writers that share a pool: see [`Sharing`].
     #[command(flatten)]
     pub sharing: Sharing,
     /// Compare other retry policies at one point, best first: jitter, attempts, a lock, more pools
@@ -104,7 +104,7 @@ pub struct CapacityArgs {
     /// Objective: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s'; repeatable; sizes.csv contains it
     #[arg(long, value_name = "METRIC<VALUE", required_unless_present = "from")]
     pub objective: Vec<Wanted>,
-    /// The systems that share a pool: see [`Sharing`].
+    /// The writers that share a pool: see [`Sharing`].
     #[command(flatten)]
     pub sharing: Sharing,
     /// Maximum bursts per point, or runs of a scenario; if undecided, it counts as missed [default: 4000; what the scenario says]

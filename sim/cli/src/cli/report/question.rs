@@ -1,4 +1,4 @@
-//! Arguments that several reports have in common: the systems that share a pool, and the form of a scenario.
+//! Arguments that several reports have in common: the writers that share a pool, and the form of a scenario.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use sim_harness::engine::LoadOptions;
 use super::vary::Vary;
 use crate::cli::args::{Setting, setting};
 
-/// The systems that share a pool, and their circumstances.
+/// The writers that share a pool, and their circumstances.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Sharing {
     /// System that shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)

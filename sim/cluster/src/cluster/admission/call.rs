@@ -47,7 +47,7 @@ pub enum Certificate {
 pub struct HookFault {
     /// The fault of the plan that this belongs to.
     pub fault: u32,
-    /// The processes whose calls fail.
+    /// The processes that serve the webhooks whose calls fail.
     pub servers: Side,
     /// The probability per call.
     pub chance: f64,

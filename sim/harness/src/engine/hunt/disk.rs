@@ -105,7 +105,7 @@ impl Folder {
     /// The state that an earlier search left; `None` = there was none.
     ///
     /// # Errors
-    /// Fails if the folder holds other files, a corpus of another scenario, or plans that were edited.
+    /// Fails if the folder holds other files, a corpus of another scenario or of other settings, or plans that were edited.
     pub fn read(&mut self, scenario: &str, config: &str) -> Result<Option<Saved>, Error> {
         let index = self.path.join(INDEX);
         let shown = index.display();

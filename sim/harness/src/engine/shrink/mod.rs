@@ -38,7 +38,7 @@ pub struct ShrinkOptions {
     pub runs: u64,
     /// The largest number of events of all these runs together: a measure of their cost that is the same on every machine.
     pub events: u64,
-    /// The time after which no candidate is run; `None` = no limit. Only with a limit on time the result depends on the machine.
+    /// The time after which no candidate is run; `None` = no limit. The result depends on the machine only with a limit on time.
     pub until: Option<Instant>,
 }
 

@@ -4,7 +4,7 @@ use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim};
 
 /// An entry of an endpoint that an agent writes says whether its gateway is left out if it names a gateway of either family, and otherwise
-/// says nothing about it. Earlier entries stay unchanged.
+/// says nothing about it. Entries that were there before are not judged.
 ///
 /// Broken by `random-clean-gateway`. It does not see what the plugin makes of it.
 pub(crate) struct GatewaysAreDecided;

@@ -100,7 +100,7 @@ impl AddressMetrics {
                     self.run.waited.push(at.since(asked).into());
                 }
             }
-            // A full pool is usually found out before any pool is tried; then there is none to choose.
+            // A full pool is usually noticed before any pool is tried; then there is none to choose.
             IpamNote::AddEnded { uid, result: Err(Refusal::UsedOut | Refusal::NoPool), .. } => {
                 let holder = self.holder(uid);
                 if !std::mem::replace(&mut holder.refused, true) {

@@ -33,7 +33,7 @@ struct Fresh<'a> {
 
 impl Gate<'_> {
     /// Compares the digests of the first seeds of scenarios with those of fresh processes, as many at a time as there are workers, for at
-    /// most `time`. Violations of these seeds are judged elsewhere. `only` selects the cases by their index; finished ones are skipped.
+    /// most `time`. Violations of these seeds are judged elsewhere. `only` selects by index among these cases; finished ones are skipped.
     pub(super) fn compare_with_fresh_processes(&self, cases: &mut [Case], time: Duration, only: impl Fn(usize) -> bool) {
         let until = Instant::now() + time;
         let (rates, known) = (rates(cases), known(cases));

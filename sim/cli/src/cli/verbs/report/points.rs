@@ -27,7 +27,7 @@ use crate::cli::report::vary::{Values, Vary};
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
 const BASE: &str = include_str!("../../../../assets/pool-simultaneous.toml");
 
-/// The time to dial, d of B §8.1.
+/// The time of a readiness probe, d of B §8.1.
 const DIAL: Span = Span::millis(2);
 /// The numbers of instances, N of B §8.3.
 const INSTANCES: [u32; 6] = [2, 4, 8, 16, 32, 64];

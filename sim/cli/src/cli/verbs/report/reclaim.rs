@@ -35,7 +35,7 @@ const DEFAULT: &str = include_str!("../../../../assets/reclaim-leaks.toml");
 /// The number of runs that are stored at a time: an interruption loses no more.
 const BATCH: u64 = 64;
 
-/// The file of the summary of each way of leaking.
+/// The file of the summary of each way of reclaiming.
 const PATHS: &str = "paths.csv";
 
 /// Answers `report reclaim`: simulates scenarios or draws a table again, and writes figures, page and `paths.csv` into `out`.

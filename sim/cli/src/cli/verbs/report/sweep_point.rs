@@ -16,15 +16,15 @@ use super::servers::Servers;
 use crate::cli::CliError;
 use crate::cli::report::vary::{Start, Values};
 
-/// The mean read latency, r of B §8.1, and the ratio of w to it.
+/// The mean round trip of a read, r of B §8.1, and the ratio of that of a write, w, to it.
 const READ: Span = Span::millis(4);
 const WRITE_OF_READ: f64 = 2.5;
 /// The think time, t of B §8.1.
 const THINK: Span = Span::micros(500);
 /// The default time for which a server with a width processes a read.
 const SERVICE: Span = Span::millis(1);
-/// The ratio of the processing time of a write to that of a read, and the fraction of it that a conflict adds (measured: a 409 takes 1.2 to
-/// 1.3 times as long as a 200).
+/// The ratio of the processing time of a write to that of a read, and the fraction of the former that a conflict adds (measured: a 409
+/// takes 1.2 to 1.3 times as long as a 200).
 const WRITE_WORK_OF_READ: f64 = 1.5;
 const CONFLICT_WORK_OF_WRITE: f64 = 0.25;
 

@@ -147,7 +147,7 @@ fn index_of(pod: &Pod) -> Option<i32> {
     label(pod, JOB_INDEX)?.parse().ok()
 }
 
-/// The verdict on a Job that is over, except that pods may still be running.
+/// The verdict on a Job if it is over, except that pods may still be running.
 fn judge<'m>(
     spec: &JobSpec,
     plan: &mut Plan,

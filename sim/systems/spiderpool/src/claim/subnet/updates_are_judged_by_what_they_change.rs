@@ -8,8 +8,8 @@ use kube_sim::object::Obj;
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
-/// No webhook refuses an update that leaves the addresses of a pool, a subnet or a reservation unchanged, or an update that leaves the spec
-/// of an object unchanged which is being deleted.
+/// No webhook refuses an update that leaves the addresses of a pool, a subnet or a reservation unchanged, or an update of an object
+/// in deletion that leaves its spec unchanged.
 ///
 /// Errors in such an object existed before: refusing the update corrects nothing, and hinders those who would correct it, or have to remove
 /// its finalizer. Broken by `update-judged-whole` and `terminating-update-refused`.

@@ -24,7 +24,7 @@ pub const OLDER_VERSION: Excuse = Excuse {
     name: "older-version",
     about: "an older version of the system under test runs beside the present one",
     begins: "the run begins with an `[upgrade]`, or the first process is rolled back",
-    ends: "`upgrade.settles` has passed since the last process was replaced",
+    ends: "`upgrade.settles` has passed since the last process was replaced; for what it left in a record, when that is written anew",
     reference: None,
 };
 

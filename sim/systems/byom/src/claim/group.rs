@@ -16,7 +16,12 @@ pub(crate) static GROUP: GroupDef = GroupDef {
     name: "byom",
     make: |context| {
         let snapshots = context.plan.cluster.knobs.list_from_cache_snapshot;
-        let of = |upgrade: &Upgrade| upgrade.replaced.keys().filter_map(|name| Some((name.clone(), upgrade.older(name)?))).collect();
+        let of = |upgrade: &Upgrade| {
+            // What commits while a process is down was sent by the version before.
+            let begins = |at: SimTime| if at == SimTime::ZERO { at } else { at + upgrade.down.0 };
+            let older = |name: &String| upgrade.older(name).map(|(from, until)| (name.clone(), (begins(from), begins(until))));
+            upgrade.replaced.keys().filter_map(older).collect()
+        };
         let older = context.plan.upgrade.as_ref().map(of).unwrap_or_default();
         let place = match context.plan.workload.get() {
             Some(Plans::Pods(pods)) => pods.place.clone(),

@@ -11,13 +11,13 @@ use crate::workload::{PoolNote, short};
 
 /// A record that a process of the pool adds has the name of the process's node, from whatever source; and when the pod of its sandbox runs,
 /// the record has that pod's name and namespace. Records by outside writers, and those of a rebuilt document, which come from their owners,
-/// are not judged by their node. A record that an older version wrote last, which leaves out the namespaces of all records, is excused for
-/// as long as it stays like that: nobody completes it.
+/// are not judged by their node. An older version leaves out the namespaces of all records that it rewrites; this is excused for as long
+/// as the record stays like that: nobody completes it.
 ///
 /// Broken by `byom-namespace-not-written`. Not covered: the pod of a sandbox that never ran.
 #[derive(Default)]
 pub(crate) struct RecordsSayWhoseTheyAre {
-    /// The records that an older version wrote last, by allocation ID.
+    /// The records that an older version left without a namespace, by allocation ID.
     by_older: BTreeSet<Arc<str>>,
 }
 
@@ -26,10 +26,10 @@ impl PoolClaim for RecordsSayWhoseTheyAre {
         if let Seen::Commit(change) = seen {
             let is_by_older = view.is_by_older(change);
             for edit in &change.records {
-                if is_by_older && edit.after.is_some() {
-                    self.by_older.insert(edit.id.clone());
-                } else {
+                if edit.after.as_ref().is_none_or(|record| record.pod_namespace.is_some()) {
                     self.by_older.remove(&edit.id);
+                } else if is_by_older {
+                    self.by_older.insert(edit.id.clone());
                 }
             }
         }
@@ -55,7 +55,8 @@ impl PoolClaim for RecordsSayWhoseTheyAre {
                 if *format!("{namespace}/{}", record.pod_name) != **pod {
                     let told = || format!("the record of {} is that of `{namespace}/{}`, and its pod is {pod}", short(id), record.pod_name);
                     let detail = || vec![told(), view.story_of(id)];
-                    if self.by_older.contains(id) {
+                    let is_left_out = record.pod_namespace.is_none() && pod.rsplit('/').next() == Some(&*record.pod_name);
+                    if is_left_out && self.by_older.contains(id) {
                         findings.violated_with(OLDER_VERSION.name, detail);
                     } else {
                         findings.violated(detail);
@@ -111,22 +112,34 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_an_older_version_wrote_last_is_excused_until_somebody_else_writes_it() {
-        let without = || IpAllocation { node_name: "adaptor-0".into(), pod_namespace: None, ..record("a", "10.0.0.1") };
-        for (upgraded, written_again, excuse) in [(60, false, Some("older-version")), (60, true, None), (0, false, None)] {
+    fn a_namespace_that_an_older_version_left_out_is_excused_until_it_is_there_again() {
+        let right = || IpAllocation { node_name: "adaptor-0".into(), pod_namespace: Some("ns".into()), ..record("a", "10.0.0.1") };
+        let without = || IpAllocation { pod_namespace: None, ..right() };
+        let misnamed = || IpAllocation { pod_name: "other".into(), ..without() };
+        let elsewhere = || IpAllocation { pod_namespace: Some("other".into()), ..right() };
+        let kept = Some("older-version");
+        for (upgraded, older, later, excuses) in [
+            (60, without(), None, vec![kept]),
+            (60, without(), Some(without()), vec![kept]),
+            (60, without(), Some(right()), vec![]),
+            (60, without(), Some(elsewhere()), vec![None]),
+            (60, misnamed(), None, vec![None]),
+            (0, without(), None, vec![None]),
+        ] {
             on_stage_under_upgrade(CLAIM, &[("adaptor-1", SimTime::from_secs(upgraded))], |stage| {
-                let (adaptor, older) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.adaptor("adaptor-1", "10.0.0.1"));
+                let (adaptor, outdated) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.adaptor("adaptor-1", "10.0.0.1"));
                 stage.edit(adaptor, |_| {});
                 stage.ask(adaptor, "a");
-                let right = IpAllocation { pod_namespace: Some("ns".into()), ..without() };
-                stage.edit(adaptor, |document| drop(document.allocated.insert("a".into(), right)));
-                stage.edit(older, |document| drop(document.allocated.insert("a".into(), without())));
-                if written_again {
-                    let other = IpAllocation { pod_name: "other".into(), ..without() };
-                    stage.edit(adaptor, |document| drop(document.allocated.insert("a".into(), other)));
+                stage.edit(adaptor, |document| drop(document.allocated.insert("a".into(), right())));
+                stage.edit(outdated, |document| drop(document.allocated.insert("a".into(), older.clone())));
+                if let Some(later) = &later {
+                    stage.edit(adaptor, |document| {
+                        document.allocated.insert("a".into(), later.clone());
+                        document.allocated.insert("b".into(), IpAllocation { node_name: "adaptor-0".into(), ..record("b", "10.0.0.2") });
+                    });
                 }
                 stage.runs("a", "ns/pod");
-                assert_eq!(stage.excuses(), [excuse], "{upgraded} {written_again}");
+                assert_eq!(stage.excuses(), excuses, "{upgraded} {older:?} {later:?}");
             });
         }
     }

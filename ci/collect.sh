@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Waits for the shards of a sweep (`ci/shard.sh`), then has their results merged, and exits with the verdict.
+# Waits for the shards of a sweep (`ci/shard.sh`), has their results merged, and exits with the verdict.
 #
 #   ci/collect.sh results 8 7200 ipam-sim merge --junit results/sweep.xml
 #
-# The shards are results/1.json to results/8.json. A shard is over when its result is there, or when it failed for good: a failure by a signal
-# (130, 143) does not count, because whoever evicted the shard may start it again. It always ends: after 7200 seconds with what is there.
-# The names of the results are given to the command last. A shard that failed or is missing is no success, whatever the others found: 4.
+# The shards are results/1.json to results/8.json. A shard is finished when its result exists, or when it failed permanently: a failure by a signal
+# (130, 143) does not count, because an evicted shard may be started again. The script always ends: after 7200 seconds with the existing
+# results. The names of the results are the last arguments of the command. If a shard failed or is missing, success becomes exit code 4.
 set -euo pipefail
 usage="usage: ci/collect.sh RESULTS SHARDS SECONDS COMMAND [ARGUMENT]..."
 if [ $# -lt 4 ] || ! [[ $2 =~ ^[1-9][0-9]*$ && $3 =~ ^[0-9]+$ ]]; then
@@ -14,13 +14,13 @@ if [ $# -lt 4 ] || ! [[ $2 =~ ^[1-9][0-9]*$ && $3 =~ ^[0-9]+$ ]]; then
 fi
 results=$1 shards=$2 seconds=$3
 shift 3
-# Nothing could come of it: shards that cannot write leave no word of it either.
+# Fails early: shards that cannot write cannot report that either.
 mkdir -p "$results"
 if ! [ -w "$results" ]; then
     echo "ci/collect.sh: $results cannot be written" >&2
     exit 2
 fi
-# The first process of a container is not ended by a signal that it does not handle.
+# As PID 1 of a container, the script does not end by a signal that it does not handle.
 trap 'exit 143' TERM INT HUP
 SECONDS=0
 while true; do

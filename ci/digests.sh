@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The digest of each shipped scenario, by name: a change that is not meant to change behaviour leaves them all as they were.
+# Prints the digest of each shipped scenario, by name: a change that is not meant to change behaviour leaves all of them unchanged.
 #
 #   ci/digests.sh >before             # build, then run it; change something and build again
 #   ci/digests.sh | diff before -
-#   SEEDS=20 ci/digests.sh scenarios/negative   # more seeds than two, other scenarios than smoke and chaos
+#   SEEDS=20 ci/digests.sh scenarios/negative   # more than two seeds, scenarios other than smoke and chaos
 #
-# Digests do not depend on the build profile: IPAM_SIM names another program than that of the release profile.
+# Digests do not depend on the build profile: IPAM_SIM names a program other than that of the release profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${IPAM_SIM:-target/release/ipam-sim}
@@ -17,7 +17,7 @@ if [ $# -eq 0 ]; then
     set -- scenarios/smoke scenarios/chaos
 fi
 
-# Whether two seeds hold what is claimed, or reach it, is not the question.
+# Verdicts do not matter here, whether two seeds violate claims or are vacuous.
 code=0
 result=$("$program" run "$@" --seeds "${SEEDS:-2}" --format json) || code=$?
 case $code in

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The gate as a CI system runs it: verdict as exit code, JUnit XML and a summary in target/ipam-sim/gate (or $GATE_OUT), annotations
+# The gate as a CI system runs it: verdict as exit code, JUnit XML and a summary in target/ipam-sim/gate (or $GATE_OUT), and annotations
 # on GitHub. Further flags go to `ipam-sim gate`: ci/gate.sh --budget 60s
 set -euo pipefail
 cd "$(dirname "$0")/.."

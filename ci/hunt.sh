@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What guidance is worth: after how many runs plain sweeps and hunts notice mutations, and how much of a core that takes.
+# Measures the benefit of guidance: after how many runs plain sweeps and hunts notice mutations, and how many core seconds that takes.
 #
 #   ci/hunt.sh RUNS SEEDS < PAIRS     e.g. printf 'scenarios/chaos/byom-small.toml byom-unfenced-vms\n' | ci/hunt.sh 400 "0 10000 20000"
 #
-# For each line `SCENARIO MUTATION` and each first seed of SEEDS: a sweep of RUNS seeds, a hunt of RUNS runs, and one that is not guided, each on one
-# worker, which ends with its first find. Prints a row for each pair in Markdown, and the sums: finds for each second of a core. Needs jq.
+# Runs for each line `SCENARIO MUTATION` and each first seed of SEEDS a sweep of RUNS seeds, a hunt of RUNS runs, and an unguided hunt, each on one
+# worker; hunts end with the first find. Prints a Markdown row for each pair, and the totals: finds per core second. Needs jq.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=$1 seeds=$2
@@ -12,14 +12,14 @@ sim=${IPAM_SIM:-target/release/ipam-sim}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# Runs a command; prints its JSON, and adds the seconds of a core that it took to the file of its kind.
+# Runs a command; writes its JSON to result.json, and adds the core seconds that it took to the file of its kind.
 timed() {
     local kind=$1 TIMEFORMAT=%U+%S
     shift
     { time "$@" >"$out/result.json" 2>"$out/error" || [ $? -le 3 ]; } 2>>"$out/$kind.seconds"
 }
 
-# The first run that violates something, from 1 on; nothing if none does.
+# Prints the first run that violates something, counted from 1; nothing if none does.
 search() {
     local scenario=$1 mutation=$2 seed=$3
     shift 3
@@ -28,7 +28,7 @@ search() {
     jq '[.scenarios[0].hunt.finds[]?.run + 1] | min // empty' "$out/result.json"
 }
 
-# A sweep runs to its end: its seconds count up to the seed that fails first.
+# A sweep runs to its end: only the share of its seconds up to the first failing seed counts.
 sweep() {
     local scenario=$1 mutation=$2 seed=$3 first
     timed whole "$sim" run "$scenario" --mutation "$mutation" --from "$seed" --seeds "$runs" --jobs 1 --no-shrink --no-plans --format json
@@ -37,7 +37,7 @@ sweep() {
     echo "$first"
 }
 
-# The median of runs, of which those without a find count as more than all.
+# The median number of runs; no find counts as more than all runs.
 median() { sed "s/^\$/$((runs + 1))/" | sort -n | awk -v runs="$runs" '{ all[NR] = $1 } END { m = all[int((NR + 1) / 2)]; print (m + 0 > runs + 0 ? "> " runs : m) }'; }
 
 echo "| mutation | scenario | sweep | hunt | not guided |"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What priorities are worth: after how many seeds a sweep notices mutations with them, and without them in the same scenario.
+# Measures the benefit of priorities: after how many seeds a sweep notices mutations with them, and without them in the same scenario.
 #
 #   ci/priorities.sh SEEDS RANGES < PAIRS     e.g. printf 'counter-priorities counter-decides-once\n' | ci/priorities.sh 200 5
 #
-# For each line `SCENARIO MUTATION`, where SCENARIO is the name of a scenario or variant: RANGES disjoint ranges of SEEDS seeds each, as the scenario is,
-# and without its faults of the kind `priorities`. Prints a row for each pair in Markdown: the median of the first seeds that fail, counted from 1, and
-# how many of all seeds do. Needs jq.
+# For each line `SCENARIO MUTATION`, where SCENARIO is the name of a scenario or variant, runs RANGES disjoint ranges of SEEDS seeds each, with the
+# unchanged scenario and without its faults of the kind `priorities`. Prints a Markdown row for each pair: the median of the first failing seeds,
+# counted from 1, and the total number of failing seeds. Needs jq.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=$1 ranges=$2
@@ -13,12 +13,12 @@ sim=${IPAM_SIM:-target/release/ipam-sim}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# The scenario without priorities: tables are set apart by empty lines.
+# Prints the scenario without priorities: tables are separated by empty lines.
 without() {
     awk 'BEGIN { RS = ""; ORS = "\n\n" } !/kind = "priorities"/ { gsub(/also = \["priorities"\]/, "also = []"); print }' "$1"
 }
 
-# The first seed that fails in each range, from 1 on, or nothing, and how many fail.
+# Prints for each range the first failing seed, counted from 1, or nothing, and the number of failing seeds.
 sweep() {
     local file=$1 name=$2 mutation=$3 range
     for ((range = 0; range < ranges; range++)); do
@@ -29,7 +29,7 @@ sweep() {
     done
 }
 
-# The median of the first column, of which nothing counts as more than all, and the sum of the second one.
+# Prints the median of the first column, where an empty field counts as more than all seeds, and the sum of the second one.
 judge() {
     awk -v seeds="$seeds" 'NF == 1 { $2 = $1; $1 = seeds + 1 } { print }' | sort -n |
         awk -v seeds="$seeds" '{ first[NR] = $1; sum += $2 } END { m = first[int((NR + 1) / 2)]; print (m > seeds ? "> " seeds : m) " | " sum }'

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Every scenario that must hold, on ten ranges of seeds that nobody looked at when it was made: from 100000, 200000, ... each with as many seeds as
-# the scenario says itself. A mark that is seen by luck alone makes one of them vacuous (4). Ends with a table, and with the worst exit code.
+# Runs every scenario that must hold on ten ranges of seeds that nobody looked at when it was written: from 100000, 200000, ... each with as many
+# seeds as the scenario declares. A claim that is seen by luck alone makes one of them vacuous (4). Ends with a table, and with the worst exit code.
 #
 #   ci/ranges.sh                      # all ten: a quarter of an hour on two cores
 #   RANGES="3 4" ci/ranges.sh         # two of them, as in one of five jobs
 #   ci/ranges.sh --jobs 8             # further flags go to `ipam-sim run`
 #
-# What each range printed is kept in target/ipam-sim/ranges (or $RANGES_OUT). Ctrl-C leaves the table of what ran.
+# The output of each range is kept in target/ipam-sim/ranges (or $RANGES_OUT). Ctrl-C still prints the table of what ran.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${IPAM_SIM:-target/release/ipam-sim}
@@ -24,7 +24,7 @@ if ! [ -x "$program" ]; then
 fi
 mkdir -p "$out"
 
-# A line of a table of `run` begins with its verdict; of what did not hold, the range is named.
+# A line of the table of `run` begins with its verdict; the range is named for verdicts other than held.
 table() {
     awk -v ranges="$ranges" '
         FNR == 1 { file = FILENAME; sub(/.*\//, "", file); sub(/\.txt$/, "", file); over = 0 }
@@ -44,7 +44,7 @@ table() {
         }' "$@"
 }
 
-# The worst, by the order in which exit codes take precedence (docs/ci.md).
+# Prints the worst of two exit codes, by their precedence (docs/ci.md).
 worst() {
     for code in 143 130 70 5 2 1 3 4 6; do
         if [ "$1" -eq "$code" ] || [ "$2" -eq "$code" ]; then

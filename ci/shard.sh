@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a shard of a sweep whose verdict somebody else gives: `ipam-sim merge`.
+# Runs a shard of a sweep. `ipam-sim merge` gives the verdict of the whole.
 #
 #   ci/shard.sh results/1.json target/release/ipam-sim gate --shard 1/4 --format json
 #
-# What the command prints goes to the file, which is there only as a whole. A verdict is a result, good or bad: held (0), violated (1), a
+# The command's output goes to the file, which appears only when complete. A verdict is a result, good or bad: held (0), violated (1), a
 # liveness claim violated (3), vacuous (4), nondeterministic (5), incomplete (6), and this script exits with 0. Anything else is a failure of
-# the shard and its exit code: wrong usage (2), a bug of the harness (70), a signal (130, 143), a program that is not there (127). So is a
-# verdict without a result. The code of a failure is also in RESULT.json.failed, for who waits for the shard: `ci/collect.sh`.
+# the shard, and this script's exit code: wrong usage (2), a bug of the harness (70), a signal (130, 143), a missing program (127). A verdict
+# without a result is a failure, too. The code of a failure is also in RESULT.json.failed, for `ci/collect.sh`, which waits for the shard.
 set -euo pipefail
 if [ $# -lt 2 ]; then
     echo "usage: ci/shard.sh RESULT.json COMMAND [ARGUMENT]..." >&2
@@ -15,20 +15,20 @@ fi
 result=$1
 shift
 mkdir -p "$(dirname "$result")"
-# What an earlier run left is not the result of this one.
+# The leftovers of an earlier run are not the result of this one.
 rm -f "$result" "$result.failed"
 part=$result.part
 "$@" > "$part" &
 command=$!
-# As the first process of a container, or of a batch job, this one gets the signals. The command then prints the verdict so far.
+# As the first process of a container, or of a batch job, this one gets the signals. It passes them on, and the command prints the verdict so far.
 trap 'kill -TERM "$command" 2> /dev/null || true' TERM INT HUP
 while true; do
     code=0
     wait "$command" || code=$?
-    # A signal ends `wait` before the command ends.
+    # A signal interrupts `wait` before the command ends.
     kill -0 "$command" 2> /dev/null || break
 done
-# If both ended at once, `wait` told of the signal; the shell still knows how the command ended.
+# If both happened at once, `wait` reported the signal; the shell still knows the exit code of the command.
 if [ "$code" -gt 128 ]; then
     known=0
     wait "$command" 2> /dev/null || known=$?
@@ -50,7 +50,7 @@ case $code in
         ;;
     *) fail "$code" "exit code $code is no verdict: the shard failed" ;;
 esac
-# Last, so that whoever sees the result knows whether it is that of a failure.
+# Last, so that the mark of a failure exists before the result does.
 if [ -s "$part" ]; then
     mv "$part" "$result"
 else

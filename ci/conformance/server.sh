@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Starts an empty etcd and kube-apiserver on loopback, to record from: see README.md.
+# Starts an empty etcd and kube-apiserver on loopback for a recording: see README.md.
 #
 #   ci/conformance/server.sh DIR [ETCD_PORT [API_PORT [kube-apiserver flags ...]]]    default ports 12379 (and 12380 for peers), 16443
 #   ci/conformance/server.sh --down DIR
 #
 # DIR is emptied. Afterwards it holds kubeconfig, ca.crt, token, api.pid, etcd.pid, api.log, etcd.log.
 #
-# The programs are those in KUBEBUILDER_ASSETS, as setup-envtest puts them there. Without it they are built from their Go modules into
-# target/conformance, once: some minutes on two cores. Needs curl and openssl, and Go to build.
+# The programs are those in KUBEBUILDER_ASSETS, as setup-envtest installs them. If it is not set, they are built once from their Go modules
+# into target/conformance, in a few minutes on two cores. Needs curl and openssl, and Go to build.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=${KUBEBUILDER_ASSETS:-$here/../../target/conformance}
@@ -19,7 +19,7 @@ if [ "${1:-}" = --down ]; then
     exit 0
 fi
 
-# build PROGRAM: unless it is there
+# build PROGRAM, unless it exists
 build() {
     [ -x "$bin/$1" ] && return
     if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The archive of a release, and its checksum beside it: the program with its licence, what it is, completions and the shipped scenarios.
+# Makes the archive of a release, with its checksum beside it: the program, licence, README and changelog, completions and the shipped scenarios.
 #
 #   ci/release/archive.sh target/dist/ipam-sim x86_64-unknown-linux-gnu dist     # dist/ipam-sim-0.1.0-x86_64-unknown-linux-gnu.tar.gz
 set -euo pipefail
@@ -9,7 +9,7 @@ if [ $# -ne 3 ]; then
 fi
 program=$1 target=$2 folder=$3
 root=$(cd "$(dirname "$0")/../.." && pwd)
-# It must run here: completions are what it prints.
+# The program must run on this machine: it prints its completions.
 version=$("$program" --version | awk '{ print $2 }')
 name=ipam-sim-$version-$target
 mkdir -p "$folder"

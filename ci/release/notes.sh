@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What CHANGELOG.md says of the release of a tag, on standard output. Fails (1) if the tag is not that of the version in Cargo.toml, or if there is nothing to say.
+# Prints the section of CHANGELOG.md for the release of a tag. Fails (1) if the tag does not match the version in Cargo.toml, or if there is no such text.
 #
 #   ci/release/notes.sh v0.1.0 > notes.md
 set -euo pipefail

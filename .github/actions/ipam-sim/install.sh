@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the program for the steps that follow: VERSION is a tag or `source`; if it is empty, the tag USED_AT at which the action is used.
+# Installs the program for the following steps: VERSION is a tag or `source`; if it is empty, USED_AT applies, the tag at which the action is used.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 folder=$RUNNER_TEMP/ipam-sim
@@ -10,7 +10,7 @@ if [ -z "$version" ]; then
     if [[ ${USED_AT:-} =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]]; then version=$USED_AT; fi
 fi
 if [ "$version" = source ]; then
-    # In the folder of the sources, whose .cargo/config.toml has `--cfg madsim`; the variables would replace it.
+    # In the source folder, whose .cargo/config.toml has `--cfg madsim`; the variables would replace it.
     cd "$root"
     unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
     cargo install --locked --path sim/cli --root "$folder"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the program and keeps what it finds in OUT: result.json, plans of failing seeds, story pages, JUnit, summary. A verdict (0, 1, 3, 4, 5, 6) is
-# the output `exit-code`; everything else fails, as `ci/shard.sh` has it.
+# Runs the program and keeps what it finds in OUT: result.json, plans of failing seeds, story pages, JUnit, summary. A verdict (0, 1, 3, 4, 5, 6)
+# becomes the output `exit-code`; everything else fails, as in `ci/shard.sh`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-# Words are separated by blanks and lines; `*` is no pattern.
+# Words are separated by blanks and line breaks; `*` is not a pattern.
 set -f
 # shellcheck disable=SC2206
 words=($ARGS)
@@ -21,7 +21,7 @@ if ! [[ $STORIES =~ ^[0-9]+$ ]]; then
     echo "::error::\`stories\` is \`$STORIES\`; it has to be a whole number, 0 or more" >&2
     exit 2
 fi
-# Nothing of an earlier run is told again.
+# Nothing from an earlier run is reported again.
 rm -rf "$OUT"/plans/*.toml "$OUT"/plans/*/*.toml "$OUT/stories"
 mkdir -p "$OUT/stories"
 code=0
@@ -32,7 +32,7 @@ if [ "$code" -ne 0 ]; then
     echo "::error::ipam-sim $COMMAND ended with $code, which is no verdict" >&2
     exit "$code"
 fi
-# Judges the one result as it would those of shards, and writes it for people.
+# Judges the single result as if it were one of several shards, and writes readable reports.
 "$PROGRAM" merge "$OUT/result.json" --junit "$OUT/junit.xml" --summary "$OUT/summary.md" --github || code=$?
 case $code in
     0) verdict=held ;;
@@ -47,8 +47,8 @@ case $code in
         exit "$code"
         ;;
 esac
-# Of the smaller plans, if there are any: they show what the failure needs.
-# Those of `gate` lie in a folder for each part.
+# Pages are made from the shrunk plans if there are any: they show what the failure needs.
+# Those of `gate` are in one folder per part.
 shopt -s nullglob
 plans=("$OUT"/plans/*-min.toml "$OUT"/plans/*/*-min.toml)
 if [ ${#plans[@]} -eq 0 ]; then plans=("$OUT"/plans/*.toml "$OUT"/plans/*/*.toml); fi
@@ -59,7 +59,7 @@ for plan in ${plans[@]+"${plans[@]}"}; do
     page=$OUT/stories/$(echo "${page%.toml}" | tr / -).html
     told=0
     "$PROGRAM" replay "$plan" --html "$page" > /dev/null || told=$?
-    # A plan that fails is replayed with its failure.
+    # A failing plan reproduces its failure, so that exit codes 1 and 3 are expected.
     case $told in
         0 | 1 | 3) pages=$((pages + 1)) ;;
         *) echo "::warning::$plan cannot be told: ipam-sim replay ended with $told" ;;

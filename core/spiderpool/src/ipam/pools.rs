@@ -22,8 +22,8 @@ use kube_machinery::env::Env;
 /// The outcome of an attempt at a pool.
 enum Attempt<T> {
     Done(T),
-    /// A conflict: the write met another version of the pool.
-    Conflict,
+    /// A conflict: the write of this resourceVersion met another version of the pool.
+    Conflict(String, ApiError),
     /// The write of this resourceVersion may have been carried out, or may still be.
     Unknown(String, ApiError),
     Failed(PoolError),
@@ -102,31 +102,32 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 }
                 Attempt::Done(decision.outcome)
             }
-            Err(error) if error.is_conflict() => Attempt::Conflict,
+            Err(error) if error.is_conflict() => Attempt::Conflict(written, error),
             Err(error) if error.is_ambiguous() => Attempt::Unknown(written, error),
             Err(error) if error.is_not_found() => Attempt::Failed(PoolError::NotFound),
             Err(error) => Attempt::Failed(PoolError::Api(error)),
         }
     }
 
-    /// The state of a pool after the last conflict, unless something is still to be written: a proxy may have sent the write twice, and the
-    /// conflict was the answer to the second copy. Neither can be carried out any more (K070).
+    /// The outcome by the state of a pool after the last conflict; `None` if something is still to be written. An error if the pool cannot
+    /// be read.
     async fn look<T>(
         &self,
         key: &ObjectKey,
         decide: &mut (impl FnMut(&SpiderIPPool) -> Result<Decision<T>, PoolError> + Send),
-    ) -> Option<Result<T, PoolError>> {
-        let pool = self.get::<SpiderIPPool>(key).await.ok()??;
-        match decide(&pool) {
+    ) -> Result<Option<Result<T, PoolError>>, ApiError> {
+        let Some(pool) = self.get::<SpiderIPPool>(key).await? else { return Ok(None) };
+        Ok(match decide(&pool) {
             Ok(decision) => decision.write.is_none().then_some(Ok(decision.outcome)),
             Err(error) => (error == PoolError::EndpointUnknown).then_some(Err(error)),
-        }
+        })
     }
 
     /// Changes a pool, with as many attempts as the settings grant for conflicts.
     ///
     /// An attempt whose answer was lost is settled on this pool: either the next read shows its record, or the pool has another version, so
-    /// that it cannot take effect any more, or the next write competes with it for the same version.
+    /// that it cannot take effect any more, or the next write competes with it for the same version. So is a conflict: a proxy may have
+    /// sent the write twice, and the first copy was carried out. Neither copy can be carried out any more (K070), but only a read tells.
     async fn change<T>(
         &self,
         name: &str,
@@ -143,18 +144,27 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             attempts += 1;
             let failed = match self.attempt(&key, timing, &mut doubt, &mut decide).await {
                 Attempt::Done(outcome) => return Changed { result: Ok(outcome), attempts },
-                Attempt::Conflict => match sleeps.next() {
-                    _ if self.is_late() => PoolError::OutOfTime,
-                    Some(sleep) => {
-                        env.sleep(sleep).await;
-                        continue;
+                Attempt::Conflict(written, error) => {
+                    if settles {
+                        doubt = Some((written, error));
                     }
-                    None if settles && let Some(result) = self.look(&key, &mut decide).await => return Changed { result, attempts },
-                    None => {
-                        self.count(|effort| effort.exhausted += 1);
-                        PoolError::RetriesExhausted { attempts }
+                    match sleeps.next() {
+                        _ if self.is_late() => PoolError::OutOfTime,
+                        Some(sleep) => {
+                            env.sleep(sleep).await;
+                            continue;
+                        }
+                        None => match if settles { self.look(&key, &mut decide).await } else { Ok(None) } {
+                            Ok(Some(result)) => return Changed { result, attempts },
+                            Ok(None) => {
+                                doubt = None;
+                                self.count(|effort| effort.exhausted += 1);
+                                PoolError::RetriesExhausted { attempts }
+                            }
+                            Err(error) => PoolError::Api(error),
+                        },
                     }
-                },
+                }
                 Attempt::Unknown(_, error) if !settles => PoolError::Api(error),
                 Attempt::Unknown(written, error) => {
                     doubt = Some((written, error.clone()));

@@ -33,6 +33,31 @@ fn a_write_that_was_sent_twice_is_seen_in_the_pool_also_after_the_last_conflict(
 }
 
 #[test]
+fn a_pool_that_cannot_be_read_after_a_conflict_may_have_the_record_of_a_write_that_was_sent_twice() {
+    for (twice, refused) in (1..=5).flat_map(|twice| (1..=10).map(move |refused| (twice, refused))) {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+        let (mut writes, mut reads) = (0, 0);
+        scene.world.script(move |name, world| {
+            assert!(pools_with(world, "u") <= 1, "a second record where write {twice} was sent twice and {refused} reads failed");
+            writes += u32::from(name == "update SpiderIPPool/status");
+            reads += u32::from(name == "get SpiderIPPool" && writes == twice);
+            match name {
+                "update SpiderIPPool/status" if writes == twice => return Deed::ServeTwice,
+                "update SpiderIPPool/status" if writes < twice => {
+                    world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = json!(writes));
+                }
+                "get SpiderIPPool" if writes == twice && reads <= refused => return Deed::Refuse,
+                _ => {}
+            }
+            Deed::Serve
+        });
+        let answer = scene.add("a", "u", "eth0").unwrap();
+        assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
+    }
+}
+
+#[test]
 fn an_agent_that_just_started_goes_on_with_the_pool_in_which_a_write_that_was_sent_twice_is_seen() {
     for at_last in [false, true] {
         let mut scene = Scene::new(Policy::hardened());

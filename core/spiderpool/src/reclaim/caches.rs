@@ -186,8 +186,11 @@ impl<V: Env> InformerCaches<V> {
         if !policy.reclaim.force_delete_frees_at_once {
             let (graves, settings, policy) = (graves.clone(), settings.clone(), *policy);
             pods.informer.add_handler(move |notification: Notification<Pod>| {
-                let (Notification::Deleted { object } | Notification::DeletedFinalStateUnknown { object, .. }) = &notification else {
-                    return;
+                let object = match &notification {
+                    Notification::Deleted { object } | Notification::DeletedFinalStateUnknown { object, .. } => object,
+                    // After a gap the two may be different pods of one name (K148): then the first is gone.
+                    Notification::Updated { old, new } if old.metadata.uid != new.metadata.uid => old,
+                    Notification::Added { .. } | Notification::Updated { .. } => return,
                 };
                 let now = env.wall();
                 let Some(term) = end_of_grace(object, now, &settings, &policy) else { return };

@@ -4,6 +4,7 @@
 mod api_server;
 mod crashes;
 mod executor;
+mod gap;
 #[path = "../../../tests/promise/mod.rs"]
 mod promise;
 mod promises;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  one sandbox:  SandboxStarted ─► AddAsked ─► Attached ─► DelAsked ─► DelDone ─► SandboxGone
-//!                      per interface └─► AddFailed ┘ answers on its addresses until DelAsked or SandboxGone
+//!                      per interface └─► AddFailed ┘ answers on its addresses until DelAsked, InterfaceDown or SandboxGone
 //! ```
 
 use std::fmt;
@@ -95,6 +95,14 @@ pub enum PodNote {
         /// The container ID of the sandbox that they ran in.
         sandbox: Arc<str>,
     },
+    /// An interface was taken down, and its DEL is lost, or takes place later. From here on the sandbox does not answer on its addresses,
+    /// although it may still exist because of another interface.
+    InterfaceDown {
+        /// The container ID of the sandbox.
+        sandbox: Arc<str>,
+        /// The name of the interface that is down.
+        nic: Arc<str>,
+    },
 }
 
 /// The reason why an ADD failed.
@@ -121,6 +129,7 @@ impl Note for PodNote {
             | PodNote::AddFailed { sandbox, .. }
             | PodNote::DelAsked { sandbox, .. }
             | PodNote::DelDone { sandbox, .. }
+            | PodNote::InterfaceDown { sandbox, .. }
             | PodNote::SandboxGone { sandbox } => About::passing([Entity::allocation(sandbox)]),
             PodNote::Attached { sandbox, addresses, .. } => {
                 let addresses = addresses.iter().map(|&address| Entity::Address(AddressKey::Ip(address)));
@@ -163,6 +172,7 @@ impl fmt::Display for PodNote {
             PodNote::SandboxGone { sandbox } => write!(f, "sandbox {sandbox} is gone"),
             PodNote::PodRunning { pod, sandbox, .. } => write!(f, "runs pod {pod} in {sandbox}"),
             PodNote::PodStopped { pod, sandbox, .. } => write!(f, "has stopped pod {pod} in {sandbox}"),
+            PodNote::InterfaceDown { sandbox, nic } => write!(f, "takes {nic} of {sandbox} down, and calls no DEL"),
         }
     }
 }
@@ -190,6 +200,7 @@ mod tests {
         for why in [AddFailure::Refused, AddFailure::Killed, AddFailure::TooLate] {
             notes.push(PodNote::AddFailed { sandbox: sandbox.clone(), nic: nic.clone(), why });
         }
+        notes.push(PodNote::InterfaceDown { sandbox: sandbox.clone(), nic: nic.clone() });
         for flag in [false, true] {
             notes.push(PodNote::DelAsked { sandbox: sandbox.clone(), nic: nic.clone(), netns: flag });
             notes.push(PodNote::DelDone { sandbox: sandbox.clone(), nic: nic.clone(), failed: flag });

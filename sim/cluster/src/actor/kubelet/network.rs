@@ -130,8 +130,12 @@ impl<C: Cni> Kubelet<C> {
     async fn call_del(&self, attachment: Attachment) -> Result<(), CniError> {
         let (now, nowhere) = (self.cluster.rt.now(), || Attachment { netns: false, ..attachment.clone() });
         match self.runtime.next_cni_fault(&self.cluster, false) {
-            Some(CniFault::DelLost) => Ok(()),
+            Some(CniFault::DelLost) => {
+                self.say(PodNote::InterfaceDown { sandbox: attachment.container.clone(), nic: attachment.nic.clone() });
+                Ok(())
+            }
             Some(CniFault::DelLate(by)) => {
+                self.say(PodNote::InterfaceDown { sandbox: attachment.container.clone(), nic: attachment.nic.clone() });
                 self.runtime.owe(now + by, Owed { attachments: vec![nowhere()], times: 1, every: GC_EVERY });
                 Ok(())
             }

@@ -53,7 +53,9 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let (id, nic, addresses) = match seen {
             Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) => (sandbox, nic, addresses),
-            Seen::Pod(_, PodNote::DelAsked { sandbox, nic, .. }) => return self.forget(view, sandbox, Some(nic)),
+            Seen::Pod(_, PodNote::DelAsked { sandbox, nic, .. } | PodNote::InterfaceDown { sandbox, nic }) => {
+                return self.forget(view, sandbox, Some(nic));
+            }
             Seen::Pod(_, PodNote::SandboxGone { sandbox }) => return self.forget(view, sandbox, None),
             Seen::Pool(change) => {
                 for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {

@@ -48,7 +48,7 @@ impl Silence {
                 self.sandboxes.insert(sandbox.clone(), Sandbox { uid: uid.clone(), nics: Vec::new() });
             }
             PodNote::Attached { sandbox, nic, addresses } => self.attach(sandbox, nic, addresses, at),
-            PodNote::DelAsked { sandbox, nic, .. } => self.detach(sandbox, Some(nic), at),
+            PodNote::DelAsked { sandbox, nic, .. } | PodNote::InterfaceDown { sandbox, nic } => self.detach(sandbox, Some(nic), at),
             PodNote::SandboxGone { sandbox } => {
                 self.detach(sandbox, None, at);
                 self.sandboxes.remove(sandbox);

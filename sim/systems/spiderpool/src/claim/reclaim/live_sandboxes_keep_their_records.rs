@@ -128,11 +128,17 @@ mod tests {
 
     #[test]
     fn a_record_goes_when_its_sandbox_is_silent_and_not_before() {
-        with_pod(|stage| {
-            stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: "eth0".into(), netns: true });
-            stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
-            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
-        });
+        // A DEL that is lost takes the interface down all the same.
+        for down in [
+            PodNote::DelAsked { sandbox: "a".into(), nic: "eth0".into(), netns: true },
+            PodNote::InterfaceDown { sandbox: "a".into(), nic: "eth0".into() },
+        ] {
+            with_pod(|stage| {
+                stage.node(down);
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
+            });
+        }
         with_pod(|stage| {
             stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);

@@ -111,6 +111,7 @@ impl Sandboxes {
                     known.pending_dels.clear();
                 }
             }
+            PodNote::InterfaceDown { sandbox, nic } => self.silence(sandbox, Some(nic)),
             PodNote::AddAsked { sandbox, .. } => self.set_up(sandbox, true),
             PodNote::AddFailed { sandbox, .. } => self.set_up(sandbox, false),
             PodNote::DelDone { failed: true, .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}

@@ -81,6 +81,28 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_was_sent_before_another_one_was_answered_may_show_the_latest_version() {
+        for (written, violations) in [(4, 1), (5, 0), (9, 0), (10, 1)] {
+            on_stage(CLAIM, |stage| {
+                let (adaptor, other) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.adaptor("adaptor-1", "10.0.0.1"));
+                stage.read(other);
+                stage.edit(other, |document| document.last_updated = at(0));
+                stage.pass(Duration::from_secs(5));
+                stage.asks(adaptor);
+                stage.asks(adaptor);
+                stage.is_told(adaptor);
+                stage.read(other);
+                stage.edit(other, |document| document.last_updated = at(5));
+                stage.is_told(adaptor);
+                stage.pass(Duration::from_secs(4));
+                stage.asks(adaptor);
+                stage.edit(adaptor, |document| document.last_updated = at(written));
+                assert_eq!((stage.excuses().len(), stage.exercised()), (violations, true), "{written}");
+            });
+        }
+    }
+
+    #[test]
     fn what_others_write_and_what_nobody_saw_being_decided_is_not_judged() {
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.process("kubectl"));

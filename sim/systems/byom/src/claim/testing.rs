@@ -208,10 +208,18 @@ impl Stage {
 
     /// A read of the pool that succeeds.
     pub(super) fn read(&mut self, client: ProcessId) {
-        let key = key();
-        let (verb, kind) = (Verb::Get, KindId(3));
-        self.event(EventKind::Request { client, server: self.keeper, verb, kind, key: Some(&key) });
-        self.event(EventKind::Answer { client, verb, kind, key: Some(&key), outcome: Outcome::Ok });
+        self.asks(client);
+        self.is_told(client);
+    }
+
+    /// A read of the pool that is sent.
+    pub(super) fn asks(&mut self, client: ProcessId) {
+        self.event(EventKind::Request { client, server: self.keeper, verb: Verb::Get, kind: KindId(3), key: Some(&key()) });
+    }
+
+    /// The answer to a read of the pool.
+    pub(super) fn is_told(&mut self, client: ProcessId) {
+        self.event(EventKind::Answer { client, verb: Verb::Get, kind: KindId(3), key: Some(&key()), outcome: Outcome::Ok });
     }
 
     /// A write of the pool that fails.

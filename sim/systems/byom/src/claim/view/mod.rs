@@ -175,8 +175,8 @@ impl View {
             EventKind::Request { client, verb: Verb::Get, key: Some(key), .. } if *key == self.key => {
                 let (sight, asked) = (self.sight(), Asked { at: self.at, clock: self.clock(client) });
                 let process = self.processes.of(client);
-                process.reads = Some(sight);
-                process.asked = Some([process.asked.map_or(asked, |[first, _]| first), asked]);
+                process.reading.push((sight, asked));
+                process.asked.get_or_insert(asked);
                 process.insistence.asks(sight.at);
                 process.configuration.is_some().then_some(Seen::Asks(client))
             }
@@ -248,7 +248,9 @@ impl View {
         }
         if verb == Verb::Get {
             self.kind = Some(kind);
-            if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
+            let from = process.reading.first().map(|(sight, _)| *sight);
+            process.reading.pop();
+            if let Some(from) = from.filter(|_| missing || outcome == Outcome::Ok) {
                 process.read.rotate_right(1);
                 process.read[0] = Some(Read { from, to });
             }
@@ -275,14 +277,14 @@ impl View {
             lost: Vec::new(),
             gained: Vec::new(),
             altered: Vec::new(),
-            asked: self.processes.get(by).and_then(|process| process.asked).map(|[first, _]| first),
+            asked: self.processes.get(by).and_then(|process| process.asked),
             read: self.processes.get(by).map(|process| process.read).unwrap_or_default(),
         };
         change.work_out();
         self.commits += 1;
         for process in self.processes.0.values_mut() {
             // Requests under way may return the new version; those already answered did not.
-            process.asked = process.asked.filter(|_| process.reads.is_some()).map(|[_, last]| [last, last]);
+            process.asked = process.reading.first().map(|(_, asked)| *asked);
         }
         for recovering in &self.recovering {
             if let Some(recovery) = &mut self.processes.of(*recovering).recovery {
@@ -461,6 +463,7 @@ impl View {
                     process.recovers = false;
                     process.paused = false;
                     process.ended = moment;
+                    process.reading.clear();
                 }
             }
             ProcessChange::Resumed => {

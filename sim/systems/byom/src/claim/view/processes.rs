@@ -106,10 +106,11 @@ pub(in super::super) struct Process {
     pub(in super::super) runs: bool,
     /// Its last reads that were answered, the latest first.
     pub(in super::super) read: Reads,
-    /// Its last read that was sent.
-    pub(super) reads: Option<Sight>,
-    /// Its first request for the current version, as far as the answer can have shown that, and its last request.
-    pub(super) asked: Option<[Asked; 2]>,
+    /// Its reads under way, in the order in which they were sent. Which of them an answer belongs to is not known: the last one counts as
+    /// answered, and the first one bounds what the answer can have shown.
+    pub(super) reading: Vec<(Sight, Asked)>,
+    /// Its first request for the current version, as far as the answer can have shown that.
+    pub(super) asked: Option<Asked>,
     /// Its reaction to refusals.
     pub(in super::super) insistence: Insistence,
     /// The time at which one of its requests about the pool last failed, other than by a race.

@@ -152,7 +152,7 @@ pub(crate) const EXCUSES: [Excuse; 6] = [
         name: FORCED_SUCCESSOR,
         about: "the next pod of a place, of a StatefulSet or a VM, has the addresses by right while the sandbox of its \
             predecessor still answers, and so has any pod that gets them after it",
-        begins: "the object of the predecessor is gone, and the next pod of its place is there",
+        begins: "the object of the predecessor is gone, and the next pod of its place is there, or has been",
         ends: WITH_THE_SANDBOX,
         reference: Some("A §6.6"),
     },

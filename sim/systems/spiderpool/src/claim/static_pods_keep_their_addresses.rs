@@ -1,6 +1,6 @@
 //! A S10: static pods keep their addresses.
 
-use super::view::{Answer, EventMask, Place, Pod, Seen, Shown, ShownUpTo, View, Written};
+use super::view::{Answer, EventMask, Place, Pod, Pool, Seen, Shown, ShownUpTo, View, Written};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::Cause;
 
@@ -103,12 +103,16 @@ fn was_given_up_between(view: &View, pod: &Pod, before: &Answer, shown: &ShownUp
 }
 
 /// Whether the rules still permitted an address when it was answered. A repeated ADD is answered with the addresses that its first attempt
-/// recorded, even if they have been reserved or removed from their pool since (A §5.4); the next pod of the place gives them up (A §6.3).
+/// recorded, even if they have been reserved or removed from their pool since (A §5.4), or the pool is being deleted; the next pod of the
+/// place gives them up (A §6.3, §8.6).
 fn was_permitted(view: &View, before: &Answer) -> bool {
     let address = before.given.address;
-    let in_pool =
-        view.pools.get(&before.given.pool).and_then(|pool| pool.addresses.as_ref()).is_none_or(|addresses| addresses.contains(address));
-    in_pool && !view.reservations.is_surely_reserved(address, before.basis.shown[Shown::Reservations as usize])
+    let pool = view.pools.get(&before.given.pool);
+    let in_pool = pool.and_then(|pool| pool.addresses.as_ref()).is_none_or(|addresses| addresses.contains(address));
+    // The mark of a pool stays, and any change of it since the answer counts anyway.
+    in_pool
+        && !pool.is_some_and(Pool::is_terminating)
+        && !view.reservations.is_surely_reserved(address, before.basis.shown[Shown::Reservations as usize])
 }
 
 #[cfg(test)]
@@ -116,8 +120,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use ipam_spiderpool::names::{ANNOTATION_IPPOOL, ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS};
+    use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Pod as PodObject;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
     use kube_machinery::ObjectKey;
 
     use super::super::BY_HAND;
@@ -415,6 +420,27 @@ mod tests {
                 stage.static_pod("ns/web-1", "new");
                 stage.add("ns/web-1", "new", OTHER);
                 assert_eq!(stage.excuses(), excuses);
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_pool_that_is_being_deleted_is_not_kept() {
+        for deleted in [true, false] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "old");
+                if deleted {
+                    let now = Timestamp::constant(1_767_225_600, 0);
+                    stage.change_pool(stage.person, "p", |pool| pool.metadata.deletion_timestamp = Some(Time(now)));
+                }
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.add("ns/web-1", "old", FIRST);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "new");
+                stage.add("ns/web-1", "new", OTHER);
+                assert_eq!((stage.excuses().len(), stage.exercised()), (usize::from(!deleted), !deleted));
             });
         }
     }

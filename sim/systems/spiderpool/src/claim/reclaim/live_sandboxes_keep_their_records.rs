@@ -41,10 +41,12 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     if successor.is_some_and(|after| is_migration(view, &before.pod_uid, &after.pod_uid)) {
                         continue;
                     }
-                    let succeeded =
-                        view.is_succeeded(&sandbox.uid) || successor.is_some_and(|after| view.succeeds(&after.pod_uid, &sandbox.uid));
-                    // If the record is that of the VM's other pod, it is the successor's, which a replica may legitimately reclaim.
+                    // If the record is that of the VM's other pod, it is the successor's, which a replica may legitimately reclaim; that
+                    // pod may be gone, too.
                     let of_successor = *sandbox.uid != *before.pod_uid;
+                    let succeeded = view.is_succeeded(&sandbox.uid)
+                        || of_successor && view.succeeds(&before.pod_uid, &sandbox.uid)
+                        || successor.is_some_and(|after| view.succeeds(&after.pod_uid, &sandbox.uid));
                     let forced = (change.by_agent || of_successor) && succeeded && view.may_outlive(&sandbox.uid);
                     let forced = forced.then_some(FORCED_SUCCESSOR);
                     let hazard = || view.excuse_of(&sandbox.uid, address);
@@ -406,6 +408,33 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn a_replica_may_take_what_the_forced_successor_of_a_vms_pod_had_although_that_is_gone_too() {
+        for (forced, seconds, excuse) in [(true, 34, Some(FORCED_SUCCESSOR)), (true, 36, None), (false, 1, None)] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                for uid in ["earlier", "later"] {
+                    let pod = format!("ns/{uid}");
+                    stage.vm_pod(&pod, uid, "vm");
+                    stage.pod_is_shown(&pod);
+                    if uid == "earlier" {
+                        stage.sandbox(uid, &pod, uid);
+                        stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", uid);
+                        stage.attach(uid, "eth0", &["10.0.0.1"]);
+                    }
+                    if forced && uid == "earlier" {
+                        stage.pod_gone(&pod);
+                    }
+                }
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "later");
+                stage.pod_gone("ns/later");
+                stage.pass(Duration::from_secs(seconds));
+                stage.reclaim(stage.replicas[0], "ns/vm", "later", "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "forced: {forced}, after {seconds} s");
+            });
+        }
     }
 
     #[test]

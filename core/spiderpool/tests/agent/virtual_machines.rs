@@ -133,6 +133,37 @@ fn the_del_of_a_target_that_failed_releases_no_record_that_it_was_handed_over_wh
     }
 }
 
+/// A VM whose endpoint was marked for deletion while it migrates, after `failures` attempts of an ADD of the target for which the server
+/// accepts no new endpoint. Returns the addresses of the source.
+fn a_target_that_gets_no_endpoint(scene: &Scene, failures: usize) -> Vec<String> {
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    mark(scene);
+    scene.vm_pod("virt-2", "u2", "vm");
+    refuse_endpoints(scene);
+    for _ in 0..failures {
+        scene.add("virt-2", "u2", "eth0").unwrap_err();
+    }
+    scene.world.serve_all();
+    addresses(&first)
+}
+
+/// The server accepts no new endpoint from now on.
+fn refuse_endpoints(scene: &Scene) {
+    scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Refuse } else { Deed::Serve });
+}
+
+#[test]
+fn an_add_that_fails_after_it_ended_a_marked_endpoint_leaves_the_vm_its_address() {
+    for failures in 1..4 {
+        let scene = Scene::new(Policy::hardened());
+        let first = a_target_that_gets_no_endpoint(&scene, failures);
+        assert_eq!((scene.endpoint("vm"), scene.of("u2")), (None, first.clone()));
+        assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), first);
+    }
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

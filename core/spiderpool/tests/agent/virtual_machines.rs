@@ -7,6 +7,7 @@ use kube_machinery::api::ObjectKey;
 use serde_json::json;
 
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
+const PAIR: &str = r#"[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"]}]"#;
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("ns", name)
@@ -161,6 +162,46 @@ fn an_add_that_fails_after_it_ended_a_marked_endpoint_leaves_the_vm_its_address(
         let first = a_target_that_gets_no_endpoint(&scene, failures);
         assert_eq!((scene.endpoint("vm"), scene.of("u2")), (None, first.clone()));
         assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), first);
+    }
+}
+
+#[test]
+fn a_vm_that_moves_to_other_pools_keeps_its_address_though_the_endpoint_that_replaces_a_marked_one_needs_a_second_try() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    mark(&scene);
+    scene.vm_pod("virt-2", "u2", "vm");
+    let pools = ippools(&[("eth0", &["q4"], &[])]);
+    scene.change("Pod", "virt-2", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
+    let mut refused = false;
+    scene.world.script(move |name, _| match name {
+        "create SpiderEndpoint" if !std::mem::replace(&mut refused, true) => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    let second = scene.add("virt-2", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&second), scene.of("u2"), scene.stored("vm")), (addresses(&first), addresses(&first), addresses(&first)));
+}
+
+#[test]
+fn a_vm_takes_over_the_records_of_a_marked_endpoint_also_if_some_of_its_addresses_have_to_be_replaced() {
+    for others in [false, true] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.change("Pod", "virt-1", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(PAIR));
+        scene.add("virt-1", "u1", "eth0").unwrap();
+        scene.world.vanish("Pod", &key("virt-1"));
+        mark(&scene);
+        if others {
+            scene.record("p4", "10.0.0.1", "ns/other", "other");
+        }
+        scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::1"]));
+        scene.vm_pod("virt-2", "u2", "vm");
+        scene.change("Pod", "virt-2", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(PAIR));
+        let second = scene.add("virt-2", "u2", "eth0").unwrap();
+        assert_eq!(addresses(&second), [if others { "10.0.0.2" } else { "10.0.0.1" }, "fd00::2"]);
+        assert_eq!((scene.of("u1").len(), scene.of("u2"), scene.stored("vm")), (0, addresses(&second), addresses(&second)));
     }
 }
 

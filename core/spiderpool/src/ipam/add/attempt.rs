@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::static_reuse::StaticReuse;
 use crate::finalizer;
 use crate::ipam::allocated_ip::{AllocatedIp, told_of_details};
 use crate::ipam::answer::{AddAnswer, How};
@@ -53,6 +54,9 @@ pub(super) struct Add<'a, C, V, K, O> {
     /// The addresses that the last write of the endpoint gives up, if it failed: it may have been carried out nevertheless, in
     /// which case the conflict is with itself.
     pub(super) given_up: GivenUp,
+    /// An endpoint marked for deletion that this ADD has removed, and what it keeps of it: the next rounds go on with that, whatever the
+    /// rules say by then.
+    pub(super) ended: Option<(Arc<SpiderEndpoint>, StaticReuse)>,
 }
 
 /// Addresses that an endpoint does not name any more, by pool.

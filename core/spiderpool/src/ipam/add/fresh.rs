@@ -376,13 +376,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let has = |place: usize, nic: &str, family: IpVersion| self.has(&static_reuse, place, nic, family);
         let selection = self.selection(&has).await?;
         self.confirm().await?;
-        let mut allocated = self.draw(&selection, base, &mut static_reuse, ledger).await?;
+        let ended = self.ended.as_ref().map(|(ended, _)| ended.clone());
+        let from = base.or(ended.as_deref());
+        let mut allocated = self.draw(&selection, from, &mut static_reuse, ledger).await?;
         add_routes(&mut allocated, &selection.routes);
-        if let Some(base) = base {
-            self.leave_nics(&mut static_reuse, entries(base));
+        if let Some(from) = from {
+            self.leave_nics(&mut static_reuse, entries(from));
         }
         let (ips, unfinished) = self.assemble(&selection, &allocated, base, &static_reuse);
-        let given_up = base.map(|base| given_up(base, &static_reuse)).unwrap_or_default();
+        let given_up = from.map(|from| given_up(from, &static_reuse)).unwrap_or_default();
         let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,
             Err(setback) => {

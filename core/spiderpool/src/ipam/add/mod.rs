@@ -132,6 +132,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             made_records: false,
             taken: Vec::new(),
             given_up: GivenUp::default(),
+            ended: None,
         };
         add.run().await
     }
@@ -311,19 +312,25 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Ends an endpoint that is marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its records
     /// are removed first, with its DEL.
-    async fn end_terminating(&mut self, known: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
+    async fn end_terminating(&mut self, known: &Arc<SpiderEndpoint>, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
         let keeps = self.ownership(known) != EndpointOwnership::Foreign;
         // Otherwise this pod may be the predecessor, and the endpoint may belong to a pod whose sandbox still runs.
         self.confirm().await?;
         if keeps {
             // If this ADD fails, no endpoint shows any more on which of the pod's records somebody answers.
             self.op.agent.failures.serve(&self.uid);
+            self.ended = Some((known.clone(), static_reuse.clone()));
         }
         self.end(known).await?;
+        if keeps { self.go_on_from(known, static_reuse).await } else { Ok(()) }
+    }
+
+    /// Goes on with the addresses of an endpoint that this ADD has ended.
+    async fn go_on_from(&mut self, ended: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
         // The process that marked it may remove the records, even after they were checked: they are made anew for the pod.
-        if keeps && !static_reuse.untaken && !self.policy().unrecorded_answer {
-            let lost = self.reown_all(&static_reuse.kept, uid_of(known), None).await?;
-            static_reuse.lose(lost, entries(known));
+        if !static_reuse.untaken && !self.policy().unrecorded_answer {
+            let lost = self.reown_all(&static_reuse.kept, uid_of(ended), None).await?;
+            static_reuse.lose(lost, entries(ended));
         }
         Ok(())
     }
@@ -354,6 +361,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 endpoint = Some(self.recreate(known, &mut static_reuse).await?);
                 (reuses, forgets) = (false, true);
             }
+        }
+        if endpoint.is_none()
+            && let Some((ended, of_ended)) = self.ended.clone()
+        {
+            static_reuse = of_ended;
+            self.go_on_from(&ended, &mut static_reuse).await?;
         }
         // A A5, for the endpoint of an earlier pod of the same name.
         if let Some(namesakes) = endpoint.as_deref().filter(|known| self.removes_by_name(known)) {

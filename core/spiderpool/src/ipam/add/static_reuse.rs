@@ -11,7 +11,7 @@ use crate::select::PermittedPools;
 pub(super) type Entries = Vec<(usize, IPAllocationDetail)>;
 
 /// The fate of the entries of an endpoint, by position.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StaticReuse {
     /// Addresses that the pod cannot have any more, by position and family.
     pub(super) given_up: BTreeSet<(usize, IpVersion)>,

@@ -123,11 +123,7 @@ fn the_del_of_a_target_that_failed_releases_no_record_that_it_was_handed_over_wh
             scene.record("p4", ip, "ns/vm", "u2");
         }
         assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (0, 2));
-        match source {
-            "is being deleted" => scene.terminate("virt-1"),
-            "is gone" => scene.world.vanish("Pod", &key("virt-1")),
-            _ => {}
-        }
+        the_source(&scene, source);
         scene.terminate("virt-2");
         scene.del("virt-2", "u2", "eth0").unwrap();
         assert_eq!(scene.of("u2"), if stays { addresses(&first) } else { vec![] }, "the source {source}");
@@ -205,6 +201,55 @@ fn a_vm_takes_over_the_records_of_a_marked_endpoint_also_if_some_of_its_addresse
     }
 }
 
+#[test]
+fn an_add_that_fails_after_a_restart_releases_nothing_without_an_endpoint_while_another_pod_of_the_vm_runs() {
+    for (source, stays) in [("is listed", true), ("is being deleted", true), ("cannot be read", true), ("is gone", false)] {
+        let mut scene = Scene::new(Policy::hardened());
+        let first = a_target_that_gets_no_endpoint(&scene, 1);
+        scene.world.vanish("VirtualMachineInstance", &key("vm"));
+        the_source(&scene, source);
+        let caches = scene.world.clone();
+        scene.restart_long_ago(&caches);
+        scene.world.script(move |name, _| match name {
+            "create SpiderEndpoint" => Deed::Refuse,
+            "list Pod" if source == "cannot be read" => Deed::Refuse,
+            _ => Deed::Serve,
+        });
+        scene.add("virt-2", "u2", "eth0").unwrap_err();
+        assert_eq!(scene.of("u2"), if stays { first } else { vec![] }, "the source {source}");
+    }
+}
+
+#[test]
+fn what_the_add_of_a_target_drew_and_could_not_release_goes_with_the_next_request_and_what_it_took_over_stays() {
+    for next in ["ADD", "DEL without the pod"] {
+        let mut scene = Scene::new(Policy::hardened());
+        let first = a_target_that_gets_no_endpoint(&scene, 1);
+        let caches = scene.world.clone();
+        scene.restart_long_ago(&caches);
+        // The next ADD also draws an address of the other family.
+        scene.change("Pod", "virt-2", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(PAIR));
+        let mut draws = true;
+        scene.world.script(move |name, _| match name {
+            "create SpiderEndpoint" => Deed::Refuse,
+            "update SpiderIPPool/status" if !std::mem::replace(&mut draws, false) => Deed::Refuse,
+            _ => Deed::Serve,
+        });
+        scene.add("virt-2", "u2", "eth0").unwrap_err();
+        assert_eq!(scene.of("u2"), ["10.0.0.1", "fd00::1"]);
+        if next == "ADD" {
+            scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["disable"] = json!(true));
+            refuse_endpoints(&scene);
+            scene.add("virt-2", "u2", "eth0").unwrap_err();
+        } else {
+            scene.world.serve_all();
+            scene.world.vanish("Pod", &key("virt-2"));
+            scene.del("virt-2", "u2", "eth0").unwrap();
+        }
+        assert_eq!(scene.of("u2"), first, "{next}");
+    }
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());
@@ -244,6 +289,15 @@ fn a_del_leaves_what_another_pod_of_a_vm_answers_on_though_its_instance_is_gone(
     let others = [("is listed", true), ("is being deleted", true), ("has ended", false), ("is another's", false), ("is gone", false)];
     for (other, keeps) in others {
         assert_eq!(stays_recorded_after_a_del(other, |_| ()), keeps, "the other one {other}");
+    }
+}
+
+/// Puts the source of a migration into this state.
+fn the_source(scene: &Scene, is: &str) {
+    match is {
+        "is being deleted" => scene.terminate("virt-1"),
+        "is gone" => scene.world.vanish("Pod", &key("virt-1")),
+        _ => {}
     }
 }
 

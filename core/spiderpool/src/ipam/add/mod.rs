@@ -225,15 +225,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let own = endpoint.as_deref().filter(|endpoint| uid_of(endpoint) == &*self.uid);
             what.retain(|(_, ip)| !own.is_some_and(|endpoint| names(endpoint, *ip)));
         }
-        what.extend(self.unanswered(&own_time, &ledger.found).await);
+        what.extend(self.unanswered(&own_time, &ledger).await);
+        let what = distinct(what);
         for suspect in ledger.unsettled {
             failures.suspect(&self.uid, suspect);
         }
-        let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &distinct(what)).await;
+        let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &what).await;
         self.op.add_effort(&own_time);
         match back {
             Ok(()) => failures.set(&self.uid, Vec::new()),
-            Err(_) => self.remember(ledger.recorded.into_iter().chain(ledger.found).collect()),
+            Err(_) => {
+                // A DEL that does not find the pod does not know its VM, and releases what is remembered.
+                let goes = |found: &AllocatedIp| self.keeper != Keeper::Vm || what.contains(&(found.pool.clone(), found.address.addr()));
+                self.remember(ledger.recorded.into_iter().chain(ledger.found.into_iter().filter(goes)).collect());
+            }
         }
         Err(error)
     }
@@ -252,14 +257,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// The records that earlier ADDs left for the NIC and no endpoint names; empty if the endpoint cannot be read.
-    async fn unanswered(&self, own_time: &Op<'_, C, V, K, O>, found: &[AllocatedIp]) -> Vec<(Arc<str>, IpAddr)> {
+    /// The records that earlier ADDs left for the NIC and no endpoint names; empty if it is not known whether somebody answers on them.
+    async fn unanswered(&self, own_time: &Op<'_, C, V, K, O>, ledger: &Ledger) -> Vec<(Arc<str>, IpAddr)> {
         if self.keeps_strays() {
             return Vec::new();
         }
         let is_of_nic = |nic: Option<&str>| self.nameless || nic == Some(&*self.request.nic);
         let mut what = own_time.strays(&self.key, &self.uid, is_of_nic).await.unwrap_or_default();
-        what.extend(found.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
+        what.extend(ledger.found.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
         if what.is_empty() {
             return what;
         }
@@ -268,8 +273,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if endpoint.is_none() && self.has_surely_an_endpoint() {
             return Vec::new();
         }
+        // An ADD before a restart may have ended the VM's endpoint, and taken over what another of its pods answers on (A W28).
+        let is_drawn = |at: &(Arc<str>, IpAddr)| self.is_drawn(&ledger.recorded, at);
+        let may_be_others = endpoint.is_none() && !what.iter().all(is_drawn);
+        if may_be_others && self.has_another_pod_of_vm(own_time).await.unwrap_or(true) {
+            what.retain(is_drawn);
+        }
         what.retain(|(_, ip)| !endpoint.as_deref().is_some_and(|endpoint| names(endpoint, *ip)));
         what
+    }
+
+    /// Whether an ADD of the pod has drawn this address, as far as this process knows: no other pod of its VM answers on it. `recorded`:
+    /// those of this ADD.
+    pub(super) fn is_drawn(&self, recorded: &[AllocatedIp], (pool, ip): &(Arc<str>, IpAddr)) -> bool {
+        let is_it = |drawn: &AllocatedIp| drawn.pool == *pool && drawn.address.addr() == *ip;
+        recorded.iter().any(is_it) || self.op.agent.failures.of(&self.uid).iter().any(is_it)
     }
 
     /// Removes records of the pod that are not in the answer: this ADD made them and then saw that another one was faster, or an earlier

@@ -17,7 +17,7 @@ use crate::ipam::endpoints::{EndpointOwnership, entries, is_unfinished, uid_of};
 use crate::ipam::error::{IpamError, PoolError, of_pool};
 use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::{Cause, Observer, Step};
-use crate::ipam::op::by_pool;
+use crate::ipam::op::{Op, by_pool};
 use crate::ipam::pool_decide::{Fate, NewOwner, ReusedIp};
 use crate::join::join_all;
 use crate::ranges::{IpVersion, parse_range};
@@ -86,10 +86,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// up would be taken from the other (A S1, A S10, A W28). The other pod may not be that of the endpoint, which may be left from a
     /// failed migration.
     pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
-        if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
-            return Ok(false);
-        }
-        self.op.has_pod_of_vm(&self.key, |uid| *uid != *self.uid).await
+        Ok(uid_of(endpoint) != &*self.uid && self.has_another_pod_of_vm(self.op).await?)
+    }
+
+    /// Whether another pod of the same VM may run, whichever of the two endpoint and records name.
+    pub(super) async fn has_another_pod_of_vm(&self, op: &Op<'_, C, V, K, O>) -> Result<bool, IpamError> {
+        let asks = self.keeper == Keeper::Vm && !self.policy().static_reuse_skips_filter;
+        Ok(asks && op.has_pod_of_vm(&self.key, |uid| *uid != *self.uid).await?)
     }
 
     /// The addresses of an endpoint that the pod has to give up (A A4).

@@ -329,9 +329,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Releases the records of a pod without an endpoint of its own, unless the pod's place is kept: then the next pod of the name will
     /// have them. Returns whether nothing is left to the DELs of other NICs.
     ///
-    /// `theirs` is the endpoint under the pod's name, which belongs to another pod. If that is the other pod of a VM's migration, an ADD of
-    /// this pod may have handed over some of its records before it failed (A W28): the other pod still answers on their addresses, so that
-    /// they stay until both are gone and reclaim finds them.
+    /// `theirs` is the endpoint under the pod's name, if there is one, which belongs to another pod. In the migration of a VM, an ADD of
+    /// this pod may have taken over records of the other pod before it failed (A W28): the other pod still answers on their addresses, so
+    /// that they stay until both are gone and reclaim finds them. Without an endpoint, each record may be one of those.
     async fn release_leftovers(
         &self,
         key: &ObjectKey,
@@ -347,9 +347,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if what.is_empty() || (keeper != Keeper::Nobody && self.keeps(keeper, key).await?) {
             return Ok(true);
         }
-        let named = theirs.map(entries_of).unwrap_or_default();
-        if what.iter().any(|at| named.contains(at)) && self.migrates(keeper, key, uid).await? {
-            what.retain(|at| !named.contains(at));
+        let named = theirs.map(entries_of);
+        let may_be_theirs = |at: &(Arc<str>, IpAddr)| named.as_ref().is_none_or(|named| named.contains(at));
+        if what.iter().any(may_be_theirs) && self.migrates(keeper, key, uid).await? {
+            what.retain(|at| !may_be_theirs(at));
             if what.is_empty() {
                 return Ok(true);
             }

@@ -250,6 +250,19 @@ fn what_the_add_of_a_target_drew_and_could_not_release_goes_with_the_next_reques
     }
 }
 
+#[test]
+fn the_del_of_a_pod_of_a_vm_without_an_endpoint_leaves_what_another_pod_answers_on() {
+    for (source, stays) in [("is listed", true), ("is being deleted", true), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        let first = a_target_that_gets_no_endpoint(&scene, 1);
+        scene.world.vanish("VirtualMachineInstance", &key("vm"));
+        the_source(&scene, source);
+        scene.terminate("virt-2");
+        scene.del("virt-2", "u2", "eth0").unwrap();
+        assert_eq!(scene.of("u2"), if stays { first } else { vec![] }, "the source {source}");
+    }
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

@@ -162,7 +162,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         // A D7 before A D5: whatever another pod's endpoint says, this DEL does not concern it.
         if !is_ours {
-            let is_over = self.release_leftovers(&key, uid, keeper, Some(&endpoint), &request.nic).await?;
+            // A pod that has the name of the VM may have its own endpoint in the place of the VM's.
+            let is_of_vm = by_pod == Some(Keeper::Vm);
+            let theirs = Some(&*endpoint).filter(|_| !is_of_vm || keeper == Keeper::Vm);
+            let keeper = if is_of_vm { Keeper::Vm } else { keeper };
+            let is_over = self.release_leftovers(&key, uid, keeper, theirs, &request.nic).await?;
             return Ok(if is_over { DelOutcome::NotOurs } else { DelOutcome::ReleasedNic });
         }
         // A D5 and D6.

@@ -263,6 +263,29 @@ fn the_del_of_a_pod_of_a_vm_without_an_endpoint_leaves_what_another_pod_answers_
     }
 }
 
+#[test]
+fn a_pod_that_has_the_name_of_a_vm_hides_neither_the_vm_nor_its_other_pod_from_a_del() {
+    for (vm, source, stays) in [(true, "is gone", true), (false, "is listed", true), (false, "is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.vm_pod("virt-2", "u2", "vm");
+        instance(&scene);
+        scene.add("virt-1", "u1", "eth0").unwrap();
+        let first = scene.add("virt-2", "u2", "eth0").unwrap();
+        scene.pod("vm", "u", Owner::Nobody, ONE);
+        let of_namesake = scene.add("vm", "u", "eth0").unwrap();
+        assert_eq!((scene.of("u2"), scene.stored("vm")), (addresses(&first), addresses(&of_namesake)));
+        if !vm {
+            scene.world.vanish("VirtualMachineInstance", &key("vm"));
+        }
+        the_source(&scene, source);
+        scene.terminate("virt-2");
+        scene.del("virt-2", "u2", "eth0").unwrap();
+        assert_eq!(scene.of("u2"), if stays { addresses(&first) } else { vec![] }, "VM: {vm}, the source {source}");
+        assert_eq!(scene.of("u"), addresses(&of_namesake));
+    }
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

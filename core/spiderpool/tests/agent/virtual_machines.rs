@@ -286,6 +286,37 @@ fn a_pod_that_has_the_name_of_a_vm_hides_neither_the_vm_nor_its_other_pod_from_a
     }
 }
 
+#[test]
+fn a_target_that_lacks_a_nic_of_the_source_leaves_it_the_rest_of_the_addresses_of_that_nic() {
+    for (source, stays) in [("is listed", true), ("is being deleted", true), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        let pools = ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &["q6"])]);
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.change("Pod", "virt-1", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
+        for nic in ["eth0", "net1"] {
+            scene.add("virt-1", "u1", nic).unwrap();
+        }
+        // A record was lost, and another pod has the address by now.
+        scene.record("q4", "10.0.1.1", "ns/other", "other");
+        the_source(&scene, source);
+        scene.vm_pod("virt-2", "u2", "vm");
+        let pools = json!({"ipv4": ["p4", "q4"], "ipv6": ["q6"]}).to_string();
+        scene.change("Pod", "virt-2", |pod| {
+            pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": pools, "k8s.v1.cni.cncf.io/networks": ""});
+        });
+        for sandbox in ["c", "d"] {
+            assert_eq!(addresses(&scene.in_sandbox(sandbox).add("virt-2", "u2", "eth0").unwrap()), ["10.0.0.1"], "the source {source}");
+            let all: &[&str] = if stays { &["10.0.0.1", "fd01::1"] } else { &["10.0.0.1"] };
+            assert_eq!((&*scene.of("u2"), &*scene.stored("vm")), (&*owned(all), &*owned(all)), "the source {source}, sandbox {sandbox}");
+            assert_eq!((scene.of("u1").len(), scene.of("other").len()), (0, 1));
+        }
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

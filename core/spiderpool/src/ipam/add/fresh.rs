@@ -381,7 +381,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut allocated = self.draw(&selection, from, &mut static_reuse, ledger).await?;
         add_routes(&mut allocated, &selection.routes);
         if let Some(from) = from {
-            self.leave_nics(&mut static_reuse, entries(from));
+            self.leave_nics(&mut static_reuse, entries(from)).await?;
         }
         let (ips, unfinished) = self.assemble(&selection, &allocated, base, &static_reuse);
         let given_up = from.map(|from| given_up(from, &static_reuse)).unwrap_or_default();

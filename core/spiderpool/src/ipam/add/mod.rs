@@ -298,8 +298,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if !self.leaves_leftovers() {
             let answered: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
             // Records of a NIC that is not answered yet are found by its own ADD. A NIC that the predecessor had and the pod lacks has no
-            // such ADD: a round took its records over, and its write of the endpoint was not acknowledged, or another came first.
-            let nics = select::nics(&self.pod);
+            // such ADD: a round took its records over, and its write of the endpoint was not acknowledged, or another came first. The
+            // other pod of a VM's migration may answer on them.
+            let nics = select::nics(&self.pod).filter(|_| self.keeper != Keeper::Vm);
             let has = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
             let is_stray = |nic: Option<&str>| self.nameless || nic.is_some_and(|nic| answered.contains(nic) || !has(nic));
             // The cache may not show it yet.

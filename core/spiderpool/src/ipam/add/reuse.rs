@@ -283,7 +283,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Writes the endpoint with the entries that are kept, if that changes it.
     async fn write_reused(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Arc<SpiderEndpoint>, Setback> {
         let known = entries(endpoint);
-        self.leave_nics(static_reuse, known);
+        self.leave_nics(static_reuse, known).await?;
         let (kept, unfinished) = static_reuse.entries(self.nameless, |_, _| false);
         let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
         if self.nameless {
@@ -434,21 +434,22 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Gives up the rest of entries that need another address and whose NIC the pod does not have, unlike its predecessor: no ADD will ask
-    /// for the rest, and no endpoint names it.
-    pub(super) fn leave_nics(&self, static_reuse: &mut StaticReuse, known: &[IPAllocationDetail]) {
+    /// for the rest, and no endpoint names it. But the other pod of a VM's migration may have the NIC, and answer on the rest.
+    pub(super) async fn leave_nics(&self, static_reuse: &mut StaticReuse, known: &[IPAllocationDetail]) -> Result<(), IpamError> {
         if self.nameless || self.policy().static_reuse_skips_filter || static_reuse.incomplete.is_empty() {
-            return;
+            return Ok(());
         }
         // If the networks cannot be read, the future NICs are unknown.
-        let Some(nics) = select::nics(&self.pod) else { return };
+        let Some(nics) = select::nics(&self.pod) else { return Ok(()) };
         let is_left = |nic: &str| !nic.is_empty() && *nic != *self.request.nic && !nics.iter().any(|has| has == nic);
         let left = static_reuse.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
         let left = left.filter(|(_, entry)| is_left(&entry.interface));
         let left: Vec<_> = left.flat_map(|(place, entry)| stored(entry).map(move |at| (place, at.family))).collect();
-        if !left.is_empty() {
+        if !left.is_empty() && !self.has_another_pod_of_vm(self.op).await? {
             static_reuse.given_up.extend(left);
             static_reuse.keep(known);
         }
+        Ok(())
     }
 
     /// The given-up addresses of the pod in pools that are being deleted, as the cache shows them.

@@ -317,6 +317,90 @@ fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
+#[test]
+fn a_target_whose_agent_crashed_without_an_endpoint_leaves_the_source_its_address_and_gets_it_later() {
+    for (source, stays) in [("is listed", true), ("is being deleted", true), ("is gone", false)] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        let first = scene.add("virt-1", "u1", "eth0").unwrap();
+        mark(&scene);
+        scene.vm_pod("virt-2", "u2", "vm");
+        scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
+        assert!(scene.try_add("virt-2", "u2", "eth0").is_none());
+        scene.world.serve_all();
+        the_source(&scene, source);
+        let caches = scene.world.clone();
+        scene.restart(&caches);
+        // A write of the process before may still remove the record.
+        let early = scene.add("virt-2", "u2", "eth0");
+        assert_eq!(early.is_err(), stays, "the source {source}");
+        if stays {
+            assert_eq!(scene.of("u2"), addresses(&first), "the source {source}");
+            scene.env.pass(scene.config.settings.late_commit);
+            assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first), "the source {source}");
+        }
+    }
+}
+
+#[test]
+fn a_target_with_other_pools_releases_nothing_without_an_endpoint_while_the_source_runs() {
+    let scene = Scene::new(Policy::hardened());
+    let first = a_target_that_gets_no_endpoint(&scene, 1);
+    let pools = ippools(&[("eth0", &["q4"], &[])]);
+    scene.change("Pod", "virt-2", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
+    scene.add("virt-2", "u2", "eth0").unwrap_err();
+    assert_eq!(scene.of("u2"), first);
+    scene.world.vanish("VirtualMachineInstance", &key("vm"));
+    scene.world.vanish("Pod", &key("virt-1"));
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), ["10.0.1.1"]);
+    assert_eq!(scene.of("u2"), ["10.0.1.1"]);
+}
+
+#[test]
+fn a_target_without_an_endpoint_is_served_at_once_although_it_could_not_release_an_address() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    let mut draws = true;
+    scene.world.script(move |name, _| match name {
+        "create SpiderEndpoint" => Deed::Refuse,
+        "update SpiderIPPool/status" if !std::mem::replace(&mut draws, false) => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    scene.add("virt-2", "u2", "eth0").unwrap_err();
+    scene.world.serve_all();
+    assert_eq!(scene.of("u2").len(), 1);
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), scene.of("u2"));
+}
+
+#[test]
+fn a_target_drops_a_record_that_the_endpoint_does_not_name_while_the_source_runs() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    scene.change("Pod", "virt-2", |pod| {
+        pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": r#"{"ipv4":["p4"]}"#, "k8s.v1.cni.cncf.io/networks": "net"});
+    });
+    scene.add("virt-1", "u1", "eth0").unwrap();
+    scene.add("virt-2", "u2", "eth0").unwrap();
+    let stray = json!({"interface": "net1", "pod": "ns/vm", "podUid": "u2"});
+    scene.edit_records("q4", |records| drop(records.insert("10.0.1.3".to_owned(), stray)));
+    scene.add("virt-2", "u2", "net1").unwrap();
+    assert_eq!(scene.of("u2"), ["10.0.0.1", "10.0.0.2"]);
+}
+
+#[test]
+fn a_target_whose_endpoint_the_cache_does_not_show_is_answered_from_it_while_the_source_runs() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    let first = scene.add("virt-2", "u2", "eth0").unwrap();
+    let caches = scene.world.frozen();
+    caches.vanish("SpiderEndpoint", &key("vm"));
+    scene.restart(&caches);
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+}
+
 /// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

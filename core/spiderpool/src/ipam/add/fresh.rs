@@ -290,7 +290,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if self.keeps_strays() {
             return Ok(());
         }
-        let mut strays = Vec::new();
+        let (mut strays, mut drops_old) = (Vec::new(), false);
         for Allocation { nic, family, pools, .. } in allocations {
             let mut of_nic = self.op.strays(&self.key, &self.uid, |of| of == Some(*nic)).await?;
             let own = recorded.iter().filter(|allocated| allocated.nic == **nic);
@@ -299,7 +299,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             // Another NIC may have it by now: the cache can show an old state.
             let is_anothers = |ip: IpAddr| recorded.iter().any(|allocated| allocated.nic != **nic && allocated.address.addr() == ip);
             let is_stray = |pool: &str, ip: IpAddr| IpVersion::of(ip) == *family && !is_drawn_from(pool) && !is_anothers(ip);
+            let is_old = |at: &(Arc<str>, IpAddr)| {
+                let is_unsure = IpVersion::of(at.1) == *family && self.may_be_withdrawn(&at.0);
+                (is_unsure || is_stray(&at.0, at.1)) && !self.is_drawn(recorded, at)
+            };
+            drops_old |= of_nic.iter().any(is_old);
             strays.extend(of_nic.into_iter().filter(|(pool, ip)| is_stray(pool, *ip)));
+        }
+        if drops_old && base.is_none() {
+            self.check_drops().await?;
         }
         let mut named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
         if let Some(predecessors) = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited) {

@@ -95,6 +95,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(asks && op.has_pod_of_vm(&self.key, |uid| *uid != *self.uid).await?)
     }
 
+    /// Checks that old records of the pod may be dropped although there is no endpoint: an earlier ADD may have ended that of the VM, and
+    /// taken over what another of its pods answers on (A W28). Then the pod has to wait until it is certain to keep them, or until the
+    /// other one has ended.
+    pub(super) async fn check_drops(&self) -> Result<(), Setback> {
+        if self.keeper != Keeper::Vm {
+            return Ok(());
+        }
+        if !self.endpoint_is_live {
+            return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
+        }
+        if self.has_another_pod_of_vm(self.op).await? { Err(IpamError::TerminatingEndpoint(self.key.clone()).into()) } else { Ok(()) }
+    }
+
     /// The addresses of an endpoint that the pod has to give up (A A4).
     fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let (caches, asked) = (&self.op.agent.caches, self.asked());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ipam_byom::PoolConfig;
+use sim_harness::check::OLDER_VERSION;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, UNLISTED};
@@ -13,7 +14,8 @@ use super::{Findings, PoolClaim, UNLISTED};
 ///
 /// Nodes that are permanently down or partitioned are ignored: their pods are not waited for, and the VMs that their records and those pods
 /// hold are not counted. Nor is a VM that serves a sandbox which is over and that no list of owners showed when a lost document was rebuilt
-/// (`owner-lost-by-watch-cache`): it refuses all other allocations until the pod is deleted.
+/// (`owner-lost-by-watch-cache`), or whose record an older version removed while it ran: it refuses all other allocations until the pod is
+/// deleted, or somebody resets it.
 ///
 /// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`, `byom-null-map` and
 /// `byom-reset-after-read-error`. It counts the waiting pods, but does not judge which of them wait; and addresses that an outside writer
@@ -67,8 +69,8 @@ fn healthy(view: &View) -> usize {
     let forgotten = |address: &&ipam_byom::Address| {
         let tenant = view.vms.get(address.key()).and_then(|vm| vm.tenant.as_ref());
         tenant.is_some_and(|(tenant, _)| {
-            let unlisted = view.ledger.hand(tenant).is_some_and(|hand| hand.excuse == UNLISTED);
-            unlisted && view.ledger.get(tenant).is_none_or(|sandbox| sandbox.runs.is_none())
+            let lost = view.ledger.hand(tenant).is_some_and(|hand| [UNLISTED, OLDER_VERSION.name].contains(&hand.excuse));
+            lost && view.ledger.get(tenant).is_none_or(|sandbox| sandbox.runs.is_none())
         })
     };
     let answers = |address: &&ipam_byom::Address| !view.vms.is_broken(address.key());
@@ -94,7 +96,9 @@ fn calls(view: &View) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::on_stage;
+    use sim_config::time::SimTime;
+
+    use super::super::testing::{give_back, on_stage, on_stage_under_upgrade, take};
     use crate::workload::{PoolNote, VmChange};
 
     const CLAIM: &str = "desired-pods-run";
@@ -120,6 +124,26 @@ mod tests {
                 assert_eq!(stage.pending(), None, "it runs");
                 stage.ended_pod("a-1", "ns/a");
                 assert_eq!(stage.pending().map(|told| told[..37].to_owned()).as_deref(), expected);
+            });
+        }
+    }
+
+    #[test]
+    fn a_vm_that_serves_whom_an_older_version_forgot_is_not_counted_once_its_sandbox_is_over() {
+        for (upgraded, expected) in [(60, None), (0, Some("0 of 1 wanted pods run although 1 VMs"))] {
+            on_stage_under_upgrade(CLAIM, &[("adaptor-0", SimTime::from_secs(upgraded))], |stage| {
+                let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+                stage.note(adaptor, PoolNote::Wanted { pod: "ns/a".into(), uid: "u-a".into() });
+                stage.allocate(adaptor, "a-1", "10.0.0.1");
+                stage.vm("10.0.0.1", VmChange::Given { id: "a-1".into(), tenant: None, going_down: false });
+                stage.told(adaptor, "a-1", "10.0.0.1");
+                stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into(), uid: "u-a".into() });
+                stage.edit(adaptor, |document| {
+                    give_back(document, "a-1");
+                    take(document, "b-1", "10.0.0.1");
+                });
+                stage.ended_pod("a-1", "ns/a");
+                assert_eq!(stage.pending().map(|told| told[..37].to_owned()).as_deref(), expected, "until {upgraded} s");
             });
         }
     }

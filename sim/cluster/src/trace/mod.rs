@@ -14,6 +14,7 @@ pub mod step;
 use std::fmt;
 
 use kube_machinery::api::{Reason, TransportError, Verb};
+use kube_machinery::word_hash::rest_of;
 use kube_machinery::{ApiError, ObjectKey};
 use sim_config::time::SimTime;
 
@@ -310,11 +311,11 @@ impl EventKind<'_> {
 
 fn hash_key(key: &ObjectKey) -> u64 {
     // FNV-1a over words: short keys, no platform dependence.
-    key.as_str().as_bytes().chunks(8).fold(0xcbf2_9ce4_8422_2325, |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-    })
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    let bytes = key.as_str().as_bytes();
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(0xcbf2_9ce4_8422_2325, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    if rest.is_empty() { hash } else { mix(hash, rest_of(bytes)) }
 }
 
 /// A rolling 128-bit digest over the events of a run. Equal digests mean equal runs.

@@ -81,17 +81,17 @@ pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
 pub fn is_key(key: &str) -> bool {
     // By bytes: this is checked for each label of every object that is written.
     let key = key.as_bytes();
-    let (prefix, name) = key.iter().position(|byte| *byte == b'/').map_or((None, key), |slash| (Some(&key[..slash]), &key[slash + 1..]));
-    let prefix_fine = prefix.is_none_or(|prefix| {
-        let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        prefix.len() <= 253 && prefix.split(|byte| *byte == b'.').all(|unit| is_name(unit, alphanumeric, b"-"))
-    });
-    prefix_fine && name.len() <= VALUE_MAX && is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.")
+    let name = match key.iter().position(|byte| *byte == b'/') {
+        Some(slash) if slash > 253 || !is_subdomain(&key[..slash]) => return false,
+        Some(slash) => &key[slash + 1..],
+        None => key,
+    };
+    name.len() <= VALUE_MAX && is_label(name)
 }
 
 /// Whether this is a valid value of a label: empty, or a name of at most [`VALUE_MAX`] characters. Does not allocate.
 pub fn is_value(value: &str) -> bool {
-    value.is_empty() || (value.len() <= VALUE_MAX && is_name(value.as_bytes(), |byte| byte.is_ascii_alphanumeric(), b"-_."))
+    value.is_empty() || (value.len() <= VALUE_MAX && is_label(value.as_bytes()))
 }
 
 /// The faults of the name of a label, in Kubernetes' words: a part that is empty or too long, and one with characters that it must not
@@ -129,6 +129,63 @@ pub fn value_faults(value: &str) -> Vec<&'static str> {
     faults
 }
 
+/// Lowercase letters and digits, in [`CLASSES`].
+const LOWER: u8 = 1;
+/// Uppercase letters.
+const UPPER: u8 = 2;
+/// The dash.
+const DASH: u8 = 4;
+/// The dot.
+const DOT: u8 = 8;
+/// The underscore.
+const UNDERSCORE: u8 = 16;
+/// All other bytes.
+const OTHER: u8 = 32;
+
+/// The class of each byte: a look-up costs less than comparisons with the ends of several ranges.
+const CLASSES: [u8; 256] = {
+    let mut classes = [OTHER; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'-' => DASH,
+            b'.' => DOT,
+            b'_' => UNDERSCORE,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+fn class(byte: u8) -> u8 {
+    CLASSES[usize::from(byte)]
+}
+
+/// Whether a text is not empty and consists of letters, digits and `-_.` between them.
+fn is_label(text: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (text.first(), text.last()) else { return false };
+    let all = text.iter().fold(0, |all, byte| all | class(*byte));
+    (class(*first) | class(*last)) & !(LOWER | UPPER) == 0 && all & OTHER == 0
+}
+
+/// Whether a text is a DNS subdomain: dots separate units that have lowercase letters and digits, and dashes between them.
+fn is_subdomain(text: &[u8]) -> bool {
+    let mut before = DOT;
+    for byte in text {
+        let now = class(*byte);
+        // Before a dot and after it there is a letter or a digit.
+        let fine = now == LOWER || (now == DASH && before != DOT) || (now == DOT && before == LOWER);
+        if !fine {
+            return false;
+        }
+        before = now;
+    }
+    before == LOWER
+}
+
 /// Whether a text is not empty, has letters at both ends, and letters and separators in between.
 fn is_name(text: &[u8], letter: impl Fn(u8) -> bool, separators: &[u8]) -> bool {
     let (Some(first), Some(last)) = (text.first(), text.last()) else { return false };
@@ -148,6 +205,28 @@ mod tests {
 
     fn expression(key: &str, operator: &str, values: &[&str]) -> serde_json::Value {
         json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
+    }
+
+    #[test]
+    fn names_are_valid_exactly_if_they_have_no_faults() {
+        let mut texts = vec![String::new()];
+        let mut last = 0..1;
+        for _ in 0..5 {
+            let longer: Vec<String> = texts[last.clone()]
+                .iter()
+                .flat_map(|text| ["a", "Z", "-", ".", "_", "/", "é"].map(|more| format!("{text}{more}")))
+                .collect();
+            last = texts.len()..texts.len() + longer.len();
+            texts.extend(longer);
+        }
+        for length in [62, 63, 64, 252, 253, 254] {
+            let long = "a".repeat(length);
+            texts.extend([format!("{long}/a"), format!("a/{long}"), long]);
+        }
+        for text in texts {
+            assert_eq!(is_key(&text), key_faults(&text).is_empty(), "{text}");
+            assert_eq!(is_value(&text), value_faults(&text).is_empty(), "{text}");
+        }
     }
 
     #[test]

@@ -15,14 +15,14 @@ use kube_machinery::word_hash::{Measure, WordHash};
 
 /// A persistent map that is written as a compact JSON object, its keys in byte order of their *text*. An empty map is absent.
 ///
-/// In memory it is ordered by `K` itself. Clones share everything; `insert` and `remove` copy O(log n) nodes and count the bytes of one
-/// entry, `get` is O(log n), a comparison of two versions costs as much as they differ, and `text_len` and `escaped_len` are constant. Only
-/// writing or reading the text is linear (times the logarithm, for the sorting).
+/// In memory it is ordered by `K` itself. Clones share everything; `insert` and `remove` copy O(log n) nodes, and `insert` counts the bytes
+/// of one entry. `get` is O(log n), a comparison of two versions costs as much as they differ, and `text_len` and `escaped_len` are
+/// constant. Only writing or reading the text is linear (times the logarithm, for the sorting).
 ///
 /// Reading follows Go's decoder (unknown fields are ignored, `null` is an empty map, the last of equal keys counts), except that field
 /// names are case-sensitive. Writing does not escape `<`, `>` and `&`, which no name may contain.
 pub struct TextMap<K, V> {
-    entries: OrdMap<K, Arc<V>>,
+    entries: OrdMap<K, Entry<V>>,
     /// The sum of the lengths of [`measure`].
     entries_len: usize,
     /// The sum of the lengths inside a JSON string.
@@ -30,6 +30,27 @@ pub struct TextMap<K, V> {
     /// The sum of the hashes of [`measure`].
     entries_hash: u64,
 }
+
+/// A value with the measures of its entry, which are subtracted when it goes.
+struct Entry<V> {
+    value: Arc<V>,
+    measures: Measures,
+}
+
+impl<V> Clone for Entry<V> {
+    fn clone(&self) -> Self {
+        Self { value: self.value.clone(), measures: self.measures }
+    }
+}
+
+/// The measures follow from key and value.
+impl<V: PartialEq> PartialEq for Entry<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<V: Eq> Eq for Entry<V> {}
 
 /// A difference between two versions of a map in one key: at least one side has a value, and the sides differ.
 #[derive(Debug)]
@@ -54,9 +75,11 @@ impl<K: Ord, V: Eq> TextMap<K, V> {
     /// The differences in `later`, in the order of `K`. For two versions of one map the cost is that of the edits between them.
     pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Edit<'a, K, V>> {
         self.entries.diff(&later.entries).map(|item| match item {
-            DiffItem::Add(key, after) => Edit { key, before: None, after: Some(after) },
-            DiffItem::Update { old: (_, before), new: (key, after) } => Edit { key, before: Some(before), after: Some(after) },
-            DiffItem::Remove(key, before) => Edit { key, before: Some(before), after: None },
+            DiffItem::Add(key, after) => Edit { key, before: None, after: Some(&after.value) },
+            DiffItem::Update { old: (_, before), new: (key, after) } => {
+                Edit { key, before: Some(&before.value), after: Some(&after.value) }
+            }
+            DiffItem::Remove(key, before) => Edit { key, before: Some(&before.value), after: None },
         })
     }
 }
@@ -64,12 +87,12 @@ impl<K: Ord, V: Eq> TextMap<K, V> {
 impl<K: Ord, V> TextMap<K, V> {
     /// The value of `key`.
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.entries.get(key).map(|value| &**value)
+        self.entries.get(key).map(|entry| &*entry.value)
     }
 
     /// The entries in the order of `K`.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
-        self.entries.iter().map(|(key, value)| (key, &**value))
+        self.entries.iter().map(|(key, entry)| (key, &*entry.value))
     }
 
     /// The number of entries.
@@ -86,34 +109,32 @@ impl<K: Ord, V> TextMap<K, V> {
 impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
     /// Sets the value of `key` and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<Arc<V>> {
-        let key_text = key.to_string();
-        self.count(measure(&key_text, &value));
-        let previous = self.entries.insert(key, Arc::new(value));
-        if let Some(previous) = &previous {
-            self.discount(measure(&key_text, &**previous));
-        }
-        previous
+        let measures = measure(&key.to_string(), &value);
+        self.count(measures);
+        let previous = self.entries.insert(key, Entry { value: Arc::new(value), measures })?;
+        self.discount(previous.measures);
+        Some(previous.value)
     }
 
     /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &K) -> Option<Arc<V>> {
         let previous = self.entries.remove(key)?;
-        self.discount(measure(&key.to_string(), &*previous));
-        Some(previous)
+        self.discount(previous.measures);
+        Some(previous.value)
     }
 }
 
 impl<K, V> TextMap<K, V> {
-    fn count(&mut self, entry: Entry) {
-        self.entries_len += entry.measure.len;
+    fn count(&mut self, entry: Measures) {
+        self.entries_len += entry.text.len;
         self.entries_escaped_len += entry.escaped_len;
-        self.entries_hash = self.entries_hash.wrapping_add(entry.measure.hash());
+        self.entries_hash = self.entries_hash.wrapping_add(entry.text.hash());
     }
 
-    fn discount(&mut self, entry: Entry) {
-        self.entries_len -= entry.measure.len;
+    fn discount(&mut self, entry: Measures) {
+        self.entries_len -= entry.text.len;
         self.entries_escaped_len -= entry.escaped_len;
-        self.entries_hash = self.entries_hash.wrapping_sub(entry.measure.hash());
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.text.hash());
     }
 }
 
@@ -131,7 +152,7 @@ impl<K, V> Clone for TextMap<K, V> {
 
 impl<K: Ord + fmt::Debug, V: fmt::Debug> fmt::Debug for TextMap<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.entries.fmt(f)
+        f.debug_map().entries(self.entries.iter().map(|(key, entry)| (key, &entry.value))).finish()
     }
 }
 
@@ -183,16 +204,16 @@ where
 }
 
 /// The measures of an entry, computed without making the text.
-#[derive(Default)]
-struct Entry {
-    measure: Measure,
+#[derive(Clone, Copy, Default)]
+struct Measures {
+    text: Measure,
     escaped_len: usize,
 }
 
-impl Write for Entry {
+impl Write for Measures {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.escaped_len += escaped_len(bytes);
-        self.measure.write(bytes)
+        self.text.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -201,13 +222,13 @@ impl Write for Entry {
 }
 
 /// The bytes of `"key":value,` in compact JSON.
-fn measure(key: &str, value: &impl Serialize) -> Entry {
-    let mut measure = Entry::default();
-    serde_json::to_writer(&mut measure, key).expect("a text is plain data");
-    measure.write_all(b":").expect("counting does not fail");
-    serde_json::to_writer(&mut measure, value).expect("a record is plain data");
-    measure.write_all(b",").expect("counting does not fail");
-    measure
+fn measure(key: &str, value: &impl Serialize) -> Measures {
+    let mut measures = Measures::default();
+    serde_json::to_writer(&mut measures, key).expect("a text is plain data");
+    measures.write_all(b":").expect("counting does not fail");
+    serde_json::to_writer(&mut measures, value).expect("a record is plain data");
+    measures.write_all(b",").expect("counting does not fail");
+    measures
 }
 
 /// Reads a JSON object as Go does: `null` is empty, a `null` value is the default, the last of equal keys counts.

@@ -42,9 +42,6 @@ pub enum RecordKey {
 }
 
 impl RecordKey {
-    /// The lowest key, 0.0.0.0: below all others.
-    const MIN: Self = Self::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-
     /// The address, if this is one.
     pub fn address(&self) -> Option<IpAddr> {
         match self {
@@ -103,8 +100,48 @@ pub struct PoolIPAllocations {
     records: TextMap<RecordKey, PoolIPAllocation>,
     /// First and last address of each maximal run of recorded addresses.
     runs: OrdMap<IpAddr, IpAddr>,
-    /// (hash of the pod UID, key) of each record.
-    owners: OrdSet<(u64, RecordKey)>,
+    /// The keys of the records of each pod UID, by its hash.
+    owners: OrdMap<u64, Keys>,
+}
+
+/// The keys of records, at least one.
+#[derive(Clone, Debug, PartialEq)]
+enum Keys {
+    /// The usual case, which needs no memory of its own.
+    One(RecordKey),
+    /// Several, as in a dump in which many records name no UID.
+    More(OrdSet<RecordKey>),
+}
+
+impl Keys {
+    /// The keys in order.
+    fn iter(&self) -> impl Iterator<Item = &RecordKey> {
+        let (one, more) = match self {
+            Self::One(key) => (Some(key), None),
+            Self::More(keys) => (None, Some(keys)),
+        };
+        one.into_iter().chain(more.into_iter().flatten())
+    }
+
+    /// The same keys and another one.
+    fn with(self, key: RecordKey) -> Self {
+        let mut keys = match self {
+            Self::One(only) => OrdSet::unit(only),
+            Self::More(keys) => keys,
+        };
+        keys.insert(key);
+        Self::More(keys)
+    }
+
+    /// The keys but one; `None` = no key is left.
+    fn without(self, key: &RecordKey) -> Option<Self> {
+        let mut keys = match self {
+            Self::One(only) => return (only != *key).then_some(Self::One(only)),
+            Self::More(keys) => keys,
+        };
+        keys.remove(key);
+        if keys.len() == 1 { keys.remove_min().map(Self::One) } else { Some(Self::More(keys)) }
+    }
 }
 
 impl PoolIPAllocations {
@@ -141,15 +178,9 @@ impl PoolIPAllocations {
 
     /// The records with this pod UID, in the order of [`iter`](Self::iter).
     pub fn of_pod_uid(&self, uid: &str) -> impl Iterator<Item = (&RecordKey, &PoolIPAllocation)> {
-        let hash = hash_of(uid);
-        let first = (hash, RecordKey::MIN);
-        // Most pools that are asked hold nothing for the pod, and one look-up costs less than the start of an iteration.
-        let there = self.owners.get_next(&first).is_some_and(|(other, _)| *other == hash);
-        let same_hash = there.then(|| self.owners.range(first..).take_while(move |(other, _)| *other == hash));
-        same_hash
-            .into_iter()
-            .flatten()
-            .filter_map(move |(_, key)| self.records.get(key).filter(|record| record.pod_uid == uid).map(|record| (key, record)))
+        // A look-up costs less than the start of an iteration, and most pools that are asked hold nothing for the pod.
+        let same_hash = self.owners.get(&hash_of(uid)).into_iter().flat_map(Keys::iter);
+        same_hash.filter_map(move |key| self.records.get(key).filter(|record| record.pod_uid == uid).map(|record| (key, record)))
     }
 
     /// A hash of a pod UID; two UIDs may share one.
@@ -159,7 +190,7 @@ impl PoolIPAllocations {
 
     /// The [`owner_hash`](Self::owner_hash) of each record.
     pub(crate) fn owner_hashes(&self) -> impl Iterator<Item = u64> {
-        self.owners.iter().map(|(hash, _)| *hash)
+        self.owners.iter().flat_map(|(hash, keys)| keys.iter().map(|_| *hash))
     }
 
     /// The lowest address without a record, from `ip` on and of its family. [`others`](Self::others) do not count.
@@ -177,11 +208,15 @@ impl PoolIPAllocations {
         let owner = hash_of(&record.pod_uid);
         let previous = self.records.insert(key.clone(), record);
         match (&previous, key.address()) {
-            (Some(previous), _) => drop(self.owners.remove(&(hash_of(&previous.pod_uid), key.clone()))),
+            (Some(previous), _) => self.disown(hash_of(&previous.pod_uid), &key),
             (None, Some(ip)) => self.join_runs(ip),
             (None, None) => {}
         }
-        self.owners.insert((owner, key));
+        let keys = match self.owners.get(&owner).cloned() {
+            None => Keys::One(key),
+            Some(keys) => keys.with(key),
+        };
+        self.owners.insert(owner, keys);
         previous
     }
 
@@ -192,8 +227,17 @@ impl PoolIPAllocations {
         if let Some(ip) = key.address() {
             self.split_run(ip);
         }
-        self.owners.remove(&(hash_of(&previous.pod_uid), key));
+        self.disown(hash_of(&previous.pod_uid), &key);
         Some(previous)
+    }
+
+    /// Removes a key from those of an owner.
+    fn disown(&mut self, owner: u64, key: &RecordKey) {
+        let Some(keys) = self.owners.get(&owner).cloned() else { return };
+        match keys.without(key) {
+            Some(keys) => drop(self.owners.insert(owner, keys)),
+            None => drop(self.owners.remove(&owner)),
+        }
     }
 
     /// The run of recorded addresses that holds `ip`.

@@ -146,6 +146,10 @@ impl Stored for Pod {
         causes
     }
 
+    fn validate_status_update(&self, _: &Self) -> Vec<Cause> {
+        Vec::new()
+    }
+
     /// Allows changes only of images, activeDeadlineSeconds, added tolerations and the scheduling gates.
     fn validate_update(&self, old: &Self) -> Vec<Cause> {
         let (Some(new), Some(old)) = (&self.spec, &old.spec) else {

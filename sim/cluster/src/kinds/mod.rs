@@ -120,10 +120,21 @@ pub trait Stored<By = ()>: Object {
         Vec::new()
     }
 
+    /// Whether the statuses certainly differ, so that the whole objects need not be compared.
+    fn status_differs(&self, other: &Self) -> bool {
+        let _ = other;
+        false
+    }
+
     /// The errors of changing `old` into this object; metadata is checked elsewhere.
     fn validate_update(&self, old: &Self) -> Vec<Cause> {
         let _ = old;
         Vec::new()
+    }
+
+    /// The errors of an update of the status alone, after which this object has the spec of `old`.
+    fn validate_status_update(&self, old: &Self) -> Vec<Cause> {
+        self.validate_update(old)
     }
 
     /// The value of a field named in [`Stored::FIELDS`].
@@ -224,7 +235,9 @@ pub struct TypeDef {
     pub(crate) reset_status: fn(&mut dyn AnyObject),
     pub(crate) spec_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
     pub(crate) validate: fn(&dyn AnyObject) -> Vec<Cause>,
+    pub(crate) status_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
     pub(crate) validate_update: fn(&dyn AnyObject, &dyn AnyObject) -> Vec<Cause>,
+    pub(crate) validate_status_update: fn(&dyn AnyObject, &dyn AnyObject) -> Vec<Cause>,
     pub(crate) field: for<'a> fn(&'a dyn AnyObject, &str) -> Cow<'a, str>,
     pub(crate) default_grace_seconds: fn(&dyn AnyObject) -> i64,
     pub(crate) deletes_at_once: fn(&dyn AnyObject) -> bool,
@@ -289,7 +302,9 @@ impl TypeDef {
             reset_status: |object| typed_mut::<K>(object).reset_status(),
             spec_differs: |object, other| typed_ref::<K>(object).spec_differs(typed_ref(other)),
             validate: |object| typed_ref::<K>(object).validate(),
+            status_differs: |object, other| typed_ref::<K>(object).status_differs(typed_ref(other)),
             validate_update: |object, old| typed_ref::<K>(object).validate_update(typed_ref(old)),
+            validate_status_update: |object, old| typed_ref::<K>(object).validate_status_update(typed_ref(old)),
             field: |object, name| typed_ref::<K>(object).field(name),
             default_grace_seconds: |object| typed_ref::<K>(object).default_grace_seconds(),
             deletes_at_once: |object| typed_ref::<K>(object).deletes_at_once(),

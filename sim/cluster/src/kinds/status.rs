@@ -14,6 +14,10 @@ macro_rules! status_subresource {
         fn spec_differs(&self, other: &Self) -> bool {
             self.spec != other.spec
         }
+
+        fn status_differs(&self, other: &Self) -> bool {
+            self.status != other.status
+        }
     };
     (initial: $status:expr) => {
         $crate::status_subresource!();

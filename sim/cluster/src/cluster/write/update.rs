@@ -75,7 +75,7 @@ pub(crate) fn prepare_update(
     if def.has_status && !of_status {
         (def.copy_status)(object, &**current);
     }
-    let spec_differs = def.has_generation && (def.spec_differs)(object, &**current);
+    let spec_differs = !of_status && def.has_generation && (def.spec_differs)(object, &**current);
     if spec_differs {
         let meta = object.meta_mut();
         meta.generation = Some(meta.generation.unwrap_or(0).saturating_add(1));
@@ -87,7 +87,7 @@ pub(crate) fn prepare_update(
     }
     causes.extend(of_change);
     causes.extend((def.validate)(object));
-    causes.extend((def.validate_update)(object, &**current));
+    causes.extend(if of_status { (def.validate_status_update)(object, &**current) } else { (def.validate_update)(object, &**current) });
     if !causes.is_empty() {
         return Err(invalid(def, key, causes));
     }
@@ -96,7 +96,9 @@ pub(crate) fn prepare_update(
         return Ok(Step::Remove { answer: Some(body) });
     }
     ignore_times(&mut body, current);
-    if body.same(&**current) && !moves_deadline { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
+    // An update of the status mostly differs in it.
+    let differs = of_status && (def.status_differs)(&*body, &**current);
+    if !differs && body.same(&**current) && !moves_deadline { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
 }
 
 /// Binds a pod: it is bound only once, and not while it is being deleted (K126). Without a version the server retries until the binding

@@ -75,6 +75,10 @@ fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
     let fields = change.as_object()?;
     let mut patched = current.deep_copy();
     let (meta, mut part) = (make_mut(&mut patched).meta_mut(), ObjectMeta::default());
+    // Most patches need no merging. What is set before that turns out is merged once more, with the same result.
+    if fields.iter().all(|(name, value)| set_plainly(meta, name, value).is_some()) {
+        return Some(patched);
+    }
     // For most patches two fields are converted instead of all.
     let usual = fields.keys().all(|name| usual_field(name).is_some());
     let swap = |meta: &mut ObjectMeta, part: &mut ObjectMeta| {
@@ -90,6 +94,28 @@ fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
     part = serde_json::from_value(value).ok()?;
     swap(meta, &mut part);
     Some(patched)
+}
+
+/// Sets a field of metadata to a value that replaces the present one as it is. `None` = the value has to be merged or converted, or is of
+/// another type.
+fn set_plainly(meta: &mut ObjectMeta, name: &str, value: &Value) -> Option<()> {
+    let text = || match value {
+        Value::Null => Some(None),
+        Value::String(text) => Some(Some(text.clone())),
+        _ => None,
+    };
+    let texts = || match value {
+        Value::Null => Some(None),
+        Value::Array(all) => all.iter().map(|one| one.as_str().map(str::to_owned)).collect::<Option<_>>().map(Some),
+        _ => None,
+    };
+    match name {
+        "finalizers" => meta.finalizers = texts()?,
+        "resourceVersion" => meta.resource_version = text()?,
+        "uid" => meta.uid = text()?,
+        _ => return None,
+    }
+    Some(())
 }
 
 /// The function that swaps a field of metadata that patches often name.

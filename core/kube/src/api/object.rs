@@ -32,7 +32,12 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of a namespaced object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
-        with_path(namespace, name, |path| Self { path: path.into() })
+        // A buffer on the stack would have to be cleared first, and its text checked: that costs more than a small allocation.
+        let mut path = String::with_capacity(namespace.len() + 1 + name.len());
+        path.push_str(namespace);
+        path.push('/');
+        path.push_str(name);
+        Self { path: path.into() }
     }
 
     /// The key of a cluster-scoped object.
@@ -55,14 +60,15 @@ impl ObjectKey {
         }
     }
 
-    /// Calls `look` with the text of the key of `object`, for look-ups without making a key.
-    pub fn with_text_of<K: kube::Resource<DynamicType = ()>, T>(object: &K, look: impl FnOnce(&str) -> T) -> T {
+    /// Makes `text` the text of the key of `object`, reusing its memory, for look-ups without making a key.
+    pub fn write_text_of<K: kube::Resource<DynamicType = ()>>(object: &K, text: &mut String) {
         let meta = object.meta();
-        let name = meta.name.as_deref().unwrap_or("");
-        match meta.namespace.as_deref() {
-            Some(namespace) => with_path(namespace, name, look),
-            None => look(name),
+        text.clear();
+        if let Some(namespace) = &meta.namespace {
+            text.push_str(namespace);
+            text.push('/');
         }
+        text.push_str(meta.name.as_deref().unwrap_or(""));
     }
 
     /// The metadata of a new object with this key.
@@ -73,28 +79,23 @@ impl ObjectKey {
 
     /// The namespace, or `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
-        self.path.split_once('/').map(|(namespace, _)| namespace)
+        self.slash().map(|slash| &self.path[..slash])
     }
 
     /// The name within the namespace.
     pub fn name(&self) -> &str {
-        self.path.split_once('/').map_or(&*self.path, |(_, name)| name)
+        self.slash().map_or(&*self.path, |slash| &self.path[slash + 1..])
+    }
+
+    /// The place of the slash. Namespaces are short: a search by bytes costs less than that of the standard library.
+    fn slash(&self) -> Option<usize> {
+        self.path.bytes().position(|byte| byte == b'/')
     }
 
     /// `namespace/name`, or `name` for a cluster-scoped object.
     pub fn as_str(&self) -> &str {
         &self.path
     }
-}
-
-/// Calls `look` with `namespace/name`.
-fn with_path<T>(namespace: &str, name: &str, look: impl FnOnce(&str) -> T) -> T {
-    // A buffer on the stack would have to be cleared first, and its text checked: that costs more than a small allocation.
-    let mut path = String::with_capacity(namespace.len() + 1 + name.len());
-    path.push_str(namespace);
-    path.push('/');
-    path.push_str(name);
-    look(&path)
 }
 
 /// A key is ordered and hashed as its text.

@@ -173,13 +173,15 @@ pub struct Store<K> {
     indexes: Vec<Indexed<K>>,
     digest: Option<Digest<K>>,
     digests: FxHashMap<u64, u64>,
+    /// The key of the last object that was looked up, for its memory.
+    text: String,
 }
 
 impl<K: Object> Store<K> {
     /// An empty store with these indexes.
     pub fn new(indexes: Vec<Index<K>>) -> Self {
         let indexes = indexes.into_iter().map(|index| Indexed { index, keys: BTreeMap::new() }).collect();
-        Self { objects: BTreeMap::new(), indexes, digest: None, digests: FxHashMap::default() }
+        Self { objects: BTreeMap::new(), indexes, digest: None, digests: FxHashMap::default(), text: String::new() }
     }
 
     /// The same store with a number for each object.
@@ -212,21 +214,24 @@ impl<K: Object> Store<K> {
     /// [`Store::insert`] under the object's own key, which is not made if the object is known and its index values are unchanged: the
     /// common case.
     fn put(&mut self, object: Arc<K>) -> Option<Arc<K>> {
-        let known = ObjectKey::with_text_of(&*object, |key| self.objects.get_mut(key));
-        if let Some(known) = known
-            && self.indexes.iter().all(|indexed| indexed.is_same(known, &object))
-        {
+        ObjectKey::write_text_of(&*object, &mut self.text);
+        let Some(known) = self.objects.get_mut(&*self.text) else {
+            let key = ObjectKey::of_text(&self.text);
+            self.index(&key, &object);
+            return self.objects.insert(key, object);
+        };
+        if self.indexes.iter().all(|indexed| indexed.is_same(known, &object)) {
             if let Some(digest) = &self.digest {
-                let place = ObjectKey::with_text_of(&*object, |key: &str| Digest::<K>::hash_of(key));
-                self.digests.insert(place, (digest.0)(&object));
+                self.digests.insert(Digest::<K>::hash_of(&self.text), (digest.0)(&object));
             }
             return Some(std::mem::replace(known, object));
         }
-        self.insert(ObjectKey::of(&*object), object)
+        self.insert(ObjectKey::of_text(&self.text), object)
     }
 
     fn remove(&mut self, object: &K) -> Option<Arc<K>> {
-        let (key, old) = ObjectKey::with_text_of(object, |key| self.objects.remove_entry(key))?;
+        ObjectKey::write_text_of(object, &mut self.text);
+        let (key, old) = self.objects.remove_entry(&*self.text)?;
         for indexed in &mut self.indexes {
             indexed.remove(&key, &old);
         }

@@ -31,7 +31,7 @@ struct Memory {
     unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
-    /// The UIDs of pods whose endpoints this process has written or replaced, as far as it knows, and that no DEL has ended since.
+    /// The UIDs of pods whose endpoints this process has written, as far as it knows, and that no DEL has ended since.
     served: BTreeSet<Arc<str>>,
 }
 
@@ -60,12 +60,12 @@ impl FailureCache {
         memory.unseen.remove(uid);
     }
 
-    /// Remembers that the pod may have an endpoint, or had one, whatever the cache shows.
+    /// Remembers that the pod may have an endpoint, whatever the cache shows.
     pub(super) fn serve(&self, uid: &Arc<str>) {
         self.0.lock().unwrap().served.insert(uid.clone());
     }
 
-    /// Whether the pod may have an endpoint, or had one, whatever the cache shows.
+    /// Whether the pod may have an endpoint, whatever the cache shows.
     pub(super) fn is_served(&self, uid: &str) -> bool {
         self.0.lock().unwrap().served.contains(uid)
     }

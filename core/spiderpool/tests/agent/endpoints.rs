@@ -236,19 +236,3 @@ fn an_endpoint_goes_on_naming_what_nobody_has_and_the_pool_may_not_give_now() {
     scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!([]));
     assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), addresses(&first));
 }
-
-#[test]
-fn an_add_of_another_sandbox_that_fails_after_it_ended_a_marked_endpoint_leaves_the_pod_its_address() {
-    let mut scene = Scene::new(Policy::hardened());
-    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
-    let first = scene.add("a", "u", "eth0").unwrap();
-    scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
-    let caches = scene.world.clone();
-    scene.restart_long_ago(&caches);
-    scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Refuse } else { Deed::Serve });
-    scene.in_sandbox("d").add("a", "u", "eth0").unwrap_err();
-    // The first sandbox may still answer.
-    assert_eq!((scene.endpoint("a"), scene.of("u")), (None, addresses(&first)));
-    scene.world.serve_all();
-    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), addresses(&first));
-}

@@ -162,6 +162,21 @@ fn an_add_that_fails_after_it_ended_a_marked_endpoint_leaves_the_vm_its_address(
 }
 
 #[test]
+fn an_add_that_fails_after_it_ended_a_marked_endpoint_withholds_nothing_that_no_other_pod_of_the_vm_has() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(&scene);
+    scene.add("virt-1", "u1", "eth0").unwrap();
+    mark(&scene);
+    scene.world.vanish("VirtualMachineInstance", &key("vm"));
+    the_source(&scene, "is gone");
+    scene.vm_pod("virt-2", "u2", "vm");
+    refuse_endpoints(&scene);
+    scene.add("virt-2", "u2", "eth0").unwrap_err();
+    assert_eq!((scene.endpoint("vm"), scene.of("u1"), scene.of("u2")), (None, vec![], vec![]));
+}
+
+#[test]
 fn a_vm_that_moves_to_other_pools_keeps_its_address_though_the_endpoint_that_replaces_a_marked_one_needs_a_second_try() {
     let scene = Scene::new(Policy::hardened());
     scene.vm_pod("virt-1", "u1", "vm");

@@ -269,7 +269,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return what;
         }
         let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else { return Vec::new() };
-        // Only the lost endpoint of the pod, or of the VM, told which of them an earlier ADD was answered with: the pod's DEL can decide.
+        // Only the lost endpoint of the pod told which of them an earlier ADD was answered with: the pod's DEL can decide.
         if endpoint.is_none() && self.has_surely_an_endpoint() {
             return Vec::new();
         }
@@ -336,8 +336,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         // Otherwise this pod may be the predecessor, and the endpoint may belong to a pod whose sandbox still runs.
         self.confirm().await?;
         if keeps {
-            // If this ADD fails, no endpoint shows any more on which of the pod's records somebody answers.
-            self.op.agent.failures.serve(&self.uid);
             self.ended = Some((known.clone(), static_reuse.clone()));
         }
         self.end(known).await?;

@@ -129,17 +129,17 @@ pub fn value_faults(value: &str) -> Vec<&'static str> {
     faults
 }
 
-/// Lowercase letters and digits, in [`CLASSES`].
+/// The class of lowercase letters and digits, in [`CLASSES`].
 const LOWER: u8 = 1;
-/// Uppercase letters.
+/// The class of uppercase letters, which a prefix must not have.
 const UPPER: u8 = 2;
-/// The dash.
+/// The class of the dash, which stands inside of prefixes and names.
 const DASH: u8 = 4;
-/// The dot.
+/// The class of the dot, which separates the parts of a prefix.
 const DOT: u8 = 8;
-/// The underscore.
+/// The class of the underscore, which stands only inside of names.
 const UNDERSCORE: u8 = 16;
-/// All other bytes.
+/// The class of all other bytes, which no key has.
 const OTHER: u8 = 32;
 
 /// The class of each byte: a look-up costs less than comparisons with the ends of several ranges.

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kube_machinery::api::DeleteOptions;
-use kube_sim::fault::{FaultKind, SandboxLost, Target};
+use kube_sim::fault::{CniDelLost, FaultKind, SandboxLost, Target};
 use kube_sim::node::PodNote;
 use kube_sim::trace::record::What;
 use kube_sim::trace::recorder::Recorder;
 use serde_json::json;
+use sim_config::Probability;
 
 use super::{MS, SECOND, Stage};
 
@@ -68,6 +69,10 @@ impl Listener {
                 assert!(self.running.remove(&sandbox), "what stops has run");
                 "stopped"
             }
+            PodNote::InterfaceDown { sandbox, nic } => {
+                self.sandboxes.get_mut(&sandbox).expect("an interface that goes down is one of a sandbox").remove(&nic);
+                "down"
+            }
         };
         self.seen.insert(kind);
     }
@@ -107,6 +112,12 @@ fn whoever_listens_to_the_notes_knows_who_answers_where() {
                     }
                     120 => stage.power_loss(5 * SECOND),
                     150 => stage.plugin.mood.lock().dels_fail = 3,
+                    // Some DELs are lost while others fail, so that sandboxes stay with interfaces that are down.
+                    179 => {
+                        stage.plugin.mood.lock().dels_fail = 6;
+                        let lost = CniDelLost { process: Target::from_text("kubelet-0"), chance: Probability::new(0.5).unwrap() };
+                        stage.strike(4 * SECOND, FaultKind::CniDelLost(lost));
+                    }
                     180..200 => stage.delete(&format!("web-{}", step - 180), DeleteOptions::default()).await,
                     _ => {}
                 }
@@ -120,7 +131,7 @@ fn whoever_listens_to_the_notes_knows_who_answers_where() {
             stage.bed.wait(60 * SECOND).await;
             notes(&stage).into_iter().for_each(|note| listener.hear(note));
             assert!(listener.sandboxes.is_empty() && listener.running.is_empty(), "seed {seed}: everything has come to its end");
-            let all = ["asked", "attached", "del", "done", "failed", "gone", "running", "started", "stopped"];
+            let all = ["asked", "attached", "del", "done", "down", "failed", "gone", "running", "started", "stopped"];
             assert!(listener.seen.into_iter().eq(all), "seed {seed}");
         });
     }

@@ -254,6 +254,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 Ok(Some(given)) => Ok(given),
                 Ok(None) => {
                     holds = Some(false);
+                    // The write that dropped them has changed the pool, so no earlier one can be carried out (K070).
+                    self.agent.failures.settle(ask.uid, pool, |nic| nic != ask.nic);
                     Err(PoolError::OwnRecordsMadeWay)
                 }
                 Err(PoolError::NotCompared) => {

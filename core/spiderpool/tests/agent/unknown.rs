@@ -407,6 +407,34 @@ fn a_pool_goes_first_no_longer_once_the_record_in_it_is_taken_back() {
 }
 
 #[test]
+fn a_pool_goes_first_no_longer_once_the_record_in_it_has_made_way() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["q4", "p4"], &[])]));
+    for last in 1..=6 {
+        let (pod, uid) = if last == 3 { ("ns/a", "u") } else { ("ns/b", "b") };
+        scene.record("p4", &format!("10.0.0.{last}"), pod, uid);
+        scene.record("q4", &format!("10.0.1.{last}"), "ns/b", "b");
+    }
+    let caches = scene.world.clone();
+    scene.restart(&caches);
+    // Another client undoes each write of the pool but the last.
+    let full = scene.world.find::<SpiderIPPool>(&ObjectKey::cluster("p4")).unwrap();
+    let records = serde_json::to_value(&*full).unwrap()["status"].clone();
+    let mut undone = 0;
+    scene.world.script(move |name, world| {
+        if name == "get SpiderIPPool" && undone < 5 {
+            undone += 1;
+            world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"] = records.clone());
+        }
+        Deed::Serve
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    assert_eq!(scene.of("u"), Vec::<String>::new());
+    scene.forget_record("q4", "10.0.1.5");
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.5"], "the first pool has one again");
+}
+
+#[test]
 fn what_an_add_was_answered_with_stays_recorded_when_the_endpoint_is_gone_and_another_add_fails() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));

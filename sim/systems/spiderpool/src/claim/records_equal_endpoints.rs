@@ -15,10 +15,11 @@ use crate::workload::Refusal;
 /// Not judged are pods that are terminating or have an open request, and records of pods whose last request the rules left without a pool
 /// or found the predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (A W1) is found by
 /// the request that finally serves it, or by its DEL. The record of a VM may name another pod of it whose migration failed (A W28), and so
-/// may its endpoint: both are under the VM's name, and the address is not allocated while the VM exists. Inconsistencies from before the
-/// run, as in a dump, end with their pods. So do records that were made unreadable by hand while the pod's last request looked: an agent
-/// that has restarted cannot know of them, and nothing takes back a record of a live pod (G P-6). The same holds for addresses that a
-/// request had no time left to take back when it answered the pod: the pod's DEL finds them.
+/// may its endpoint: both are under the VM's name, and the address is not allocated while the VM exists. The record of a pod that was
+/// refused when it asked last may be in the endpoint of its gone predecessor. Inconsistencies from before the run, as in a dump, end with
+/// their pods. So do records that were made unreadable by hand while the pod's last request looked: an agent that has restarted cannot know
+/// of them, and nothing takes back a record of a live pod (G P-6). The same holds for addresses that a request had no time left to take
+/// back when it answered the pod: the pod's DEL finds them.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -40,7 +41,7 @@ impl IpamClaim for RecordsEqualEndpoints {
                 let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
                 let own = endpoint.filter(|endpoint| {
                     let of = uid_of(endpoint);
-                    of == record.pod_uid || is_migration(view, &record.pod_uid, of)
+                    of == record.pod_uid || is_migration(view, &record.pod_uid, of) || waits_for_the_rest(view, &record.pod_uid, pod, of)
                 });
                 // Nearly all records are listed. Whether the others are judged is asked last, because it costs most.
                 let is_listed = own.is_some_and(|own| addresses_of(own).any(|(_, pool, other)| *pool == **name && other == address));
@@ -84,6 +85,13 @@ fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
         Some(Refusal::Predecessor) => waits_for_reclaim(view, uid, pod),
         _ => false,
     })
+}
+
+/// Whether a pod that was refused when it asked last may have taken over the records of its gone predecessor, whose endpoint it takes over
+/// with them once it gets everything that it asks for (A §6.3).
+fn waits_for_the_rest(view: &View, uid: &str, pod: &Pod, predecessor: &str) -> bool {
+    let is_refused = view.ledger.last(uid).is_some_and(|last| last.refusal.is_some());
+    is_refused && pod.place.is_some() && view.pods.get(predecessor).is_some_and(|before| before.gone && before.place == pod.place)
 }
 
 /// Whether the last answered request for the pod was out of time when it reported that it could not take this back.
@@ -249,6 +257,30 @@ mod tests {
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert!(stage.pending().is_some(), "nothing is left to release");
         });
+    }
+
+    #[test]
+    fn what_a_refused_pod_took_over_is_in_its_predecessors_endpoint_and_is_no_leak() {
+        // Whether the address is one of the predecessor's, and whether the pod is refused.
+        for (inherited, refused, is_leak) in [(true, true, false), (false, true, true), (true, false, true)] {
+            on_stage("records-equal-endpoints", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.stateful_set("ns/web", 1);
+                stage.static_pod("ns/web-0", "old");
+                stage.add("ns/web-0", "old", FIRST);
+                stage.pod_gone("ns/web-0");
+                stage.static_pod("ns/web-0", "new");
+                stage.ask("ns/web-0", "new", "eth0");
+                let address = if inherited { "10.0.0.1" } else { "10.0.0.2" };
+                stage.record(stage.agent, "p", address, "ns/web-0", "new");
+                if refused {
+                    stage.refuse("ns/web-0", "new", "eth0", Refusal::UsedOut);
+                } else {
+                    stage.answer("ns/web-0", "new", "eth0", FIRST);
+                }
+                assert_eq!(stage.pending().is_some(), is_leak, "inherited: {inherited}, refused: {refused}");
+            });
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::{Findings, IpamClaim};
 /// No agent records an address for a pod although it had been told that the address is reserved: by an object that existed from the
 /// beginning, or that its watch had delivered before it read the pool. For an address that is handed on, the delivery must precede the
 /// request, since reuse is decided before the pool is read. Later deliveries do not count, nor do reservations whose removal the agent may
-/// have been told, nor changes after one that a watch cache has lost, until the agent restarts. A VM that migrates keeps its address while
-/// the pod that it leaves exists, even if that is being deleted: the VM runs there (A S1), and nothing is newly allocated.
+/// have been told, nor changes after one that a watch cache has lost, until the agent restarts. A VM that migrates keeps its address if
+/// another pod of it exists during the request, even one that is being deleted: the VM runs there (A S1), and nothing is newly allocated.
 ///
 /// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not detect an agent whose watch shows nothing.
 pub(crate) struct ReservedAddressesAreNotGiven;
@@ -25,8 +25,8 @@ impl IpamClaim for ReservedAddressesAreNotGiven {
         for edit in &change.edits {
             let Some((address, record)) = edit.given() else { continue };
             let from = edit.before.as_ref().map(|before| &before.pod_uid);
-            let is_there = |uid: &str| view.pods.get(uid).is_some_and(|pod| !pod.gone);
-            if from.is_some_and(|from| is_there(from) && is_migration(view, from, &record.pod_uid)) {
+            let is_handed_on = from.is_some_and(|from| is_migration(view, from, &record.pod_uid));
+            if is_handed_on && view.may_have_run_beside(change.said.by, &record.pod_uid) {
                 continue;
             }
             let shown = match edit.before {
@@ -50,6 +50,8 @@ impl IpamClaim for ReservedAddressesAreNotGiven {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use ipam_spiderpool::SpiderReservedIP;
     use kube_machinery::ObjectKey;
     use kube_sim::trace::ProcessChange;
@@ -131,6 +133,44 @@ mod tests {
                 stage.ask("ns/virt-2", "b", "eth0");
                 stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "b");
                 assert_eq!(stage.excuses(), excuses);
+            });
+        }
+    }
+
+    #[test]
+    fn a_vm_that_moves_keeps_a_reserved_address_if_another_pod_of_it_was_there_during_the_request() {
+        // The pod that goes during the request, the instance's active pods before and after that, and whether the address may stay.
+        for (gone_during, active, later_active, is_kept) in [
+            (true, None, None, true),
+            (false, None, None, false),
+            (false, Some(&["a", "b"][..]), None, true),
+            (false, Some(&["a", "b"][..]), Some(&["b"][..]), true),
+            (false, Some(&["b"][..]), None, false),
+        ] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.vm_pod("ns/virt-1", "a", "vm");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+                stage.reserve("r", &["10.0.0.1"]);
+                stage.deliver::<SpiderReservedIP>(stage.agent);
+                stage.vm_pod("ns/virt-2", "b", "vm");
+                if let Some(active) = active {
+                    stage.vm_instance("ns/vm", active);
+                }
+                if !gone_during {
+                    stage.pod_gone("ns/virt-1");
+                }
+                stage.pass(Duration::from_secs(1));
+                stage.ask("ns/virt-2", "b", "eth0");
+                if gone_during {
+                    stage.pod_gone("ns/virt-1");
+                }
+                if let Some(active) = later_active {
+                    stage.vm_instance("ns/vm", active);
+                }
+                stage.pass(Duration::from_secs(1));
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "b");
+                assert_eq!(stage.excuses().is_empty(), is_kept, "{gone_during}, {active:?}, {later_active:?}");
             });
         }
     }

@@ -388,12 +388,8 @@ fn what_changed_for_a_vm_is_asked_of_its_next_pod_whatever_its_name() {
 
 #[test]
 fn what_a_vm_brought_along_from_another_node_may_be_given_up_by_the_next_pod_there() {
-    let add = |stage: &mut Stage, pod: &str, uid: &str| {
-        stage.ask(pod, uid, "eth0");
-        stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", uid);
-        stage.answer(pod, uid, "eth0", FIRST);
-    };
-    for migrated in [false, true] {
+    // The source goes before the target asks, between the record and the answer for the target, or after that.
+    for (goes, migrated) in [("before", false), ("between", true), ("after", true)] {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.change_pool(stage.person, "p", |pool| pool.spec.node_name = Some(vec!["node-1".to_owned()]));
@@ -403,16 +399,26 @@ fn what_a_vm_brought_along_from_another_node_may_be_given_up_by_the_next_pod_the
             stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &key, |pod| {
                 pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
             });
-            add(stage, "ns/virt-1", "source");
-            if !migrated {
+            let add = |stage: &mut Stage, pod: &str, uid: &str, source_goes: bool| {
+                stage.ask(pod, uid, "eth0");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", uid);
+                if source_goes {
+                    stage.pass(Duration::from_secs(1));
+                    stage.pod_gone("ns/virt-1");
+                }
+                stage.pass(Duration::from_secs(1));
+                stage.answer(pod, uid, "eth0", FIRST);
+            };
+            add(stage, "ns/virt-1", "source", false);
+            if goes == "before" {
                 stage.pod_gone("ns/virt-1");
             }
             stage.vm_pod("ns/virt-2", "target", "vm");
-            add(stage, "ns/virt-2", "target");
+            add(stage, "ns/virt-2", "target", goes == "between");
             stage.pod_gone("ns/virt-2");
             stage.vm_pod("ns/virt-3", "next", "vm");
             stage.release_for("ns/vm", "target", "next", Cause::PoolChange, WHAT);
-            assert_eq!(stage.excuses().is_empty(), migrated);
+            assert_eq!(stage.excuses().is_empty(), migrated, "{goes}");
         });
     }
 }

@@ -58,12 +58,12 @@ impl View {
             || self.terms.may_select_otherwise(answer.said.at, self.at)
     }
 
-    /// The earlier answer with the same address to another pod of the VM that still existed then. While both pods of a live migration
-    /// exist, the second has the addresses of the first, whatever the rules say by then (A S10).
+    /// The earlier answer with the same address to another pod of the VM, if one ran beside this one. During a live migration the second pod
+    /// gets the addresses of the first, whatever the rules say by then (A S10). The first may be gone when the second is answered.
     fn brought_along(&self, answer: &Answer) -> Option<&Answer> {
-        let pod = self.pods.get(&answer.uid).filter(|pod| matches!(pod.place, Some(Place::Vm(_))))?;
+        let pod = self.pods.get(&answer.uid).filter(|_| answer.basis.beside)?;
         let is_same = |other: &&Answer| other.is_for_same(&answer.given) && other.given.address == answer.given.address;
-        let others = self.pods.of_same_name(pod).filter(|(_, other)| other.since.gone.is_none_or(|gone| gone > answer.said.at));
+        let others = self.pods.of_same_name(pod).filter(|(uid, _)| **uid != answer.uid);
         let answers = others.flat_map(|(uid, _)| self.ledger.answers(uid).iter().filter(is_same));
         answers.filter(|other| other.said.moment < answer.said.moment).max_by_key(|other| other.said.moment)
     }

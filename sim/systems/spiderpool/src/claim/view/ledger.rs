@@ -33,6 +33,8 @@ pub(in super::super) struct Answer {
 pub(in super::super) struct Basis {
     /// The moment at which the request began.
     pub(in super::super) began: u64,
+    /// Whether another pod of the pod's VM may have run when the address was recorded for this one, or answered if that was not seen.
+    pub(in super::super) beside: bool,
     /// The revisions up to which the agent had certainly been shown everything then, or when an earlier request recorded the addresses of
     /// this answer for the pod.
     pub(in super::super) shown: ShownUpTo,
@@ -100,8 +102,22 @@ pub(in super::super) struct Last {
     pub(in super::super) said: Said,
 }
 
-/// An address of a pool that an agent recorded, and what the agent had certainly been shown.
-type Recorded = (Arc<str>, IpAddr, ShownUpTo);
+/// An address of a pool that an agent recorded for a pod.
+#[derive(Debug)]
+struct Recorded {
+    pool: Arc<str>,
+    address: IpAddr,
+    /// What the agent had certainly been shown.
+    shown: ShownUpTo,
+    /// Whether another pod of the pod's VM may have run then.
+    beside: bool,
+}
+
+impl Recorded {
+    fn is_of(&self, pool: &str, address: IpAddr) -> bool {
+        *self.pool == *pool && self.address == address
+    }
+}
 
 /// Answers, releases and the last request of each pod by UID, and the last answers by static name.
 #[derive(Debug, Default)]
@@ -109,7 +125,7 @@ pub(in super::super) struct Ledger {
     answers: FxHashMap<Arc<str>, Vec<Answer>>,
     /// The last answer for each NIC and family by static name, whichever pod it was for.
     kept: FxHashMap<Arc<str>, Vec<Answer>>,
-    /// The addresses that agents last recorded for each UID, and what they had certainly been shown.
+    /// The addresses that agents last recorded for each UID.
     recorded: FxHashMap<Arc<str>, Vec<Recorded>>,
     releases: FxHashMap<Arc<str>, Vec<Release>>,
     last: FxHashMap<Arc<str>, Last>,
@@ -148,9 +164,12 @@ impl Ledger {
         let recorded = self.recorded.get(uid).map_or(&[][..], Vec::as_slice);
         let put = |answers: &mut Vec<Answer>, (given, place): (&Given, usize)| {
             // The ADD of one NIC takes over for all NICs, and what is recorded is answered whatever the rules say by then (A §5.4, §6.3).
-            let then = recorded.iter().find(|(pool, address, _)| *pool == given.pool && *address == given.address);
-            let shown = then.map_or(basis.shown, |(.., then)| std::array::from_fn(|what| basis.shown[what].min(then[what])));
-            let answer = Answer { given: given.clone(), place, uid: uid.clone(), said, basis: Basis { shown, ..basis } };
+            let then = recorded.iter().find(|recorded| recorded.is_of(&given.pool, given.address));
+            let basis = then.map_or(basis, |then| {
+                let shown = std::array::from_fn(|what| basis.shown[what].min(then.shown[what]));
+                Basis { beside: then.beside, shown, ..basis }
+            });
+            let answer = Answer { given: given.clone(), place, uid: uid.clone(), said, basis };
             match answers.iter_mut().find(|answer| answer.is_for_same(given)) {
                 // A repeated request for the same addresses keeps the earlier answer.
                 Some(known) if known.given == *given && known.uid == *uid => known.place = place,
@@ -166,12 +185,13 @@ impl Ledger {
         }
     }
 
-    /// Takes in a write of a pool by an agent; `shown`: what the agent had certainly been shown before its ADD for a pod.
-    pub(super) fn see_pool(&mut self, change: &PoolChange, shown: impl Fn(&str) -> ShownUpTo) {
+    /// Takes in a write of a pool by an agent; `shown`: what the agent had certainly been shown before its ADD for a pod; `beside`: whether
+    /// another pod of a pod's VM may have run during the ADD.
+    pub(super) fn see_pool(&mut self, change: &PoolChange, shown: impl Fn(&str) -> ShownUpTo, beside: impl Fn(&str) -> bool) {
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             let of_pod = self.recorded.entry(record.pod_uid.as_str().into()).or_default();
-            of_pod.retain(|(pool, other, _)| *pool != change.pool || *other != address);
-            of_pod.push((change.pool.clone(), address, shown(&record.pod_uid)));
+            of_pod.retain(|recorded| !recorded.is_of(&change.pool, address));
+            of_pod.push(Recorded { pool: change.pool.clone(), address, shown: shown(&record.pod_uid), beside: beside(&record.pod_uid) });
         }
     }
 

@@ -418,7 +418,8 @@ impl View {
             self.changes.see_pool(&change);
             if change.by_agent {
                 self.forget_hands(&change);
-                self.ledger.see_pool(&change, |uid| self.agents.all_shown_before_add(client, uid));
+                let beside = |uid: &str| may_have_run_beside(&self.pods, &self.places, &self.agents, client, uid);
+                self.ledger.see_pool(&change, |uid| self.agents.all_shown_before_add(client, uid), beside);
             }
             self.applications.see_pool(&change.pool, change.before.as_deref(), change.after.as_deref());
             return Some(Seen::Pool(Box::new(change)));
@@ -525,10 +526,11 @@ impl View {
             }
             IpamNote::AddEnded { uid, container, nic, result, .. } => {
                 let shown = self.agents.all_shown_before_add(said.by, uid);
+                let beside = self.may_have_run_beside(said.by, uid);
                 let asked = self.agents.add_ended(said.by, container, nic);
                 if let Ok(given) = result {
                     let began = asked.as_ref().map_or(said.moment, |asked| asked.began.moment);
-                    let basis = Basis { began, shown, endpoint: self.endpoint_written(uid) };
+                    let basis = Basis { began, beside, shown, endpoint: self.endpoint_written(uid) };
                     self.ledger.answered(uid, self.pods.get(uid), given, said, basis);
                 }
                 let refusal = result.as_ref().err().copied();
@@ -545,6 +547,13 @@ impl View {
             IpamNote::Unqueued { ticket } => self.agents.unqueued(said.by, *ticket),
             IpamNote::Selected { .. } | IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
         }
+    }
+
+    /// Whether another pod of a pod's VM may have run at some time of the ADDs for this one that are open at an agent: it exists, did so
+    /// when the first of them began, or is active by the VM's instance. Then the pod gets what the VM has, whatever the rules say (A W28).
+    /// If none is open, the write of an earlier one may be carried out now: then any other pod of the VM counts.
+    pub(super) fn may_have_run_beside(&self, agent: ProcessId, uid: &str) -> bool {
+        may_have_run_beside(&self.pods, &self.places, &self.agents, agent, uid)
     }
 
     /// Whether a replica certainly runs with reclaim switched off.
@@ -569,6 +578,15 @@ impl View {
         let rt = &self.rt;
         self.replicas.knows(process, || rt.process_name(process))
     }
+}
+
+/// [`View::may_have_run_beside`], while other parts of the view change.
+fn may_have_run_beside(pods: &Pods, places: &Places, agents: &Agents, agent: ProcessId, uid: &str) -> bool {
+    let Some(pod) = pods.get(uid) else { return false };
+    let Some(Place::Vm(vm)) = &pod.place else { return false };
+    let began = agents.asked(agent, uid).map(|asked| asked.began.at).min().unwrap_or(SimTime::ZERO);
+    let was_there = |(other, pod): (&Arc<str>, &Pod)| **other != *uid && pod.since.gone.is_none_or(|gone| gone >= began);
+    places.had_other_active_pod(vm, uid, began) || pods.of_same_name(pod).any(was_there)
 }
 
 /// Whether two pods, given by UID, belong to the same VM, so that one may be the migration target of the other.

@@ -30,6 +30,8 @@ struct Vm {
     instance: Option<(bool, bool)>,
     /// The UIDs of the pods that the instance says are active.
     active: Vec<String>,
+    /// The UIDs of pods that were active by the instance, each with the time since which it is not.
+    inactive: Vec<(String, SimTime)>,
     /// Whether the VM is being deleted.
     machine: Option<bool>,
     /// Whether the VM keeps its addresses, from a moment on.
@@ -143,6 +145,12 @@ impl Places {
         self.vms.get(vm).is_some_and(|vm| vm.active.iter().any(|active| active != uid))
     }
 
+    /// Whether the instance of a VM has said since a point of time that a pod other than `uid` is active.
+    pub(super) fn had_other_active_pod(&self, vm: &str, uid: &str, since: SimTime) -> bool {
+        let was_active = |vm: &Vm| vm.inactive.iter().any(|(other, at)| other != uid && *at >= since);
+        self.has_other_active_pod(vm, uid) || self.vms.get(vm).is_some_and(was_active)
+    }
+
     /// Takes in a version of a StatefulSet. Returns whether its places changed.
     pub(super) fn see_set(&mut self, key: &str, when: When, set: Option<&StatefulSet>) -> bool {
         let spec = set.map(|set| &set.spec);
@@ -164,7 +172,11 @@ impl Places {
     pub(super) fn see_instance(&mut self, key: &str, when: When, instance: Option<&VirtualMachineInstance>) -> bool {
         let vm = self.vm(key);
         let status = instance.and_then(|instance| instance.status.as_ref());
-        vm.active = status.map(|status| status.active_pods.keys().cloned().collect()).unwrap_or_default();
+        let active: Vec<String> = status.map(|status| status.active_pods.keys().cloned().collect()).unwrap_or_default();
+        vm.inactive.retain(|(uid, _)| !active.contains(uid));
+        let gone = std::mem::take(&mut vm.active).into_iter().filter(|uid| !active.contains(uid));
+        vm.inactive.extend(gone.map(|uid| (uid, when.1)));
+        vm.active = active;
         vm.instance = instance.map(|instance| {
             let owners = instance.metadata.owner_references.iter().flatten();
             let controlled = owners.into_iter().any(|owner| owner.kind == "VirtualMachine" && owner.controller == Some(true));

@@ -7,7 +7,8 @@ use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim};
 
 /// No answer gives one address to two NICs, and no sandbox answers on one address with two NICs.
 ///
-/// An address that a setting permitted a scan to take from a sandbox during its setup is free for its next NIC: that is excused (G EX3).
+/// An address that is taken back during the request is free for the pod's next NIC: such an answer is not judged if the pod's entitlement had
+/// ended, and excused if a setting permitted a scan to take the address (G EX3).
 ///
 /// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that occurs twice in the answer for one NIC is a violation as well.
 pub(crate) struct NicsHaveDistinctAddresses;
@@ -21,14 +22,21 @@ impl IpamClaim for NicsHaveDistinctAddresses {
         if let Some(answer) = Answered::of(seen) {
             findings.exercised();
             for (at, given) in answer.given.iter().enumerate() {
-                if let Some(other) = answer.given[..at].iter().find(|other| other.address == given.address) {
-                    findings.violated(|| {
-                        let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
-                        vec![
-                            format!("{by} gives {} to {} and to {} of {whose}", given.address, other.nic, given.nic),
-                            view.story_of(&given.pool, given.address),
-                        ]
-                    });
+                let Some(other) = answer.given[..at].iter().find(|other| other.address == given.address) else { continue };
+                if answer.is_taken_back(view, &given.pool, given.address) {
+                    continue;
+                }
+                let detail = || {
+                    let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
+                    vec![
+                        format!("{by} gives {} to {} and to {} of {whose}", given.address, other.nic, given.nic),
+                        view.story_of(&given.pool, given.address),
+                    ]
+                };
+                if view.is_being_taken_by_setting(answer.uid, &given.pool, given.address, answer.began(view)) {
+                    findings.violated_with(EMPTY_POD_IPS, detail);
+                } else {
+                    findings.violated(detail);
                 }
             }
         }
@@ -65,6 +73,26 @@ mod tests {
             stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.1")]);
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn an_address_that_is_taken_back_during_the_request_may_go_to_the_next_nic() {
+        for (taken, is_gone, excuses) in [(true, true, vec![]), (true, false, vec![None]), (false, true, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.ask("ns/a", "a", "eth0");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+                if is_gone {
+                    stage.pod_gone("ns/a");
+                }
+                if taken {
+                    stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                }
+                stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.1")]);
+                assert_eq!(stage.excuses(), excuses, "taken: {taken}, its pod is gone: {is_gone}");
+            });
+        }
     }
 
     #[test]

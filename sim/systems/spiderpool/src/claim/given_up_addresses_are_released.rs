@@ -86,8 +86,9 @@ impl GivenUpAddressesAreReleased {
         if of == now || !view.agents.is_agent(change.said.by) {
             return;
         }
-        // An orphan is served as a pod without an owner (A §6.1), and the endpoint of another owner is not inherited (A §5.7).
-        let (at, shown) = (change.said.at, view.agents.shown(change.said.by, Shown::Pods));
+        // An orphan is served as a pod without an owner (A §6.1), and the endpoint of another owner is not inherited (A §5.7). The request
+        // decides by what the agent was shown before it.
+        let (at, shown) = (change.said.at, view.agents.shown_before_add(change.said.by, now, Shown::Pods));
         let has_its_place = |uid: &str| {
             let pod = view.pods.get(uid).filter(|pod| !pod.may_have_seemed_orphan(at, shown));
             pod.and_then(|pod| pod.place.as_ref()).is_some_and(|place| view.keeps_places(place) && is_of_the_set(before, place))
@@ -120,6 +121,7 @@ fn is_recorded(view: &View, pool: &str, address: IpAddr, key: &str, uid: &str) -
 #[cfg(test)]
 mod tests {
     use ipam_spiderpool::SpiderEndpoint;
+    use k8s_openapi::api::core::v1::Pod;
     use kube_machinery::ObjectKey;
     use kube_sim::trace::ProcessChange;
 
@@ -136,6 +138,11 @@ mod tests {
 
     /// Like `taken_over`, where the endpoint names this owner.
     fn taken_over_from(owner: &str, test: impl FnOnce(&mut Stage)) {
+        taken_over_after(owner, |_| {}, |_| {}, test);
+    }
+
+    /// Like `taken_over_from`, where something happens before the request for the next pod, and during it.
+    fn taken_over_after(owner: &str, before: fn(&mut Stage), during: fn(&mut Stage), test: impl FnOnce(&mut Stage)) {
         on_stage("given-up-addresses-are-released", |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.pool("q", &["10.0.1.1-10.0.1.9"]);
@@ -147,7 +154,9 @@ mod tests {
             });
             stage.pod_gone("ns/web-0");
             stage.static_pod("ns/web-0", "b");
+            before(stage);
             stage.ask("ns/web-0", "b", "eth0");
+            during(stage);
             stage.record(stage.agent, "q", "10.0.1.1", "ns/web-0", "b");
             stage.endpoint(stage.agent, "ns/web-0", "b", NEW);
             test(stage);
@@ -186,6 +195,36 @@ mod tests {
             stage.answer("ns/web-0", "b", "eth0", NEW);
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
+    }
+
+    #[test]
+    fn an_orphan_that_is_adopted_during_its_request_gives_nothing_up() {
+        let orphaned = |stage: &mut Stage| {
+            stage.is_of("ns/web-0", None);
+            stage.deliver::<Pod>(stage.agent);
+        };
+        let adopted = |stage: &mut Stage| {
+            stage.is_of("ns/web-0", Some("next"));
+            stage.deliver::<Pod>(stage.agent);
+        };
+        taken_over_after("web", orphaned, adopted, |stage| {
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
+        });
+        let both = |stage: &mut Stage| {
+            stage.is_of("ns/web-0", None);
+            stage.is_of("ns/web-0", Some("next"));
+            stage.deliver::<Pod>(stage.agent);
+        };
+        taken_over_after(
+            "web",
+            both,
+            |_| {},
+            |stage| {
+                stage.answer("ns/web-0", "b", "eth0", NEW);
+                assert_eq!(stage.excuses(), [None]);
+            },
+        );
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A S4: sandbox, record and endpoint agree.
 
+use ipam_spiderpool::SpiderEndpoint;
+
 use super::view::{EventMask, Pod, Seen, View, addresses_of, uid_of};
 use super::{Answered, BY_HAND, EMPTY_POD_IPS, Findings, IpamClaim};
 use crate::workload::Given;
 
 /// An answer has the UID of its sandbox. While its pod is alive, its endpoint exists, is not being deleted, has the same UID and names the
-/// same address of the same pool for the NIC, and the record has the UID as well. A NIC without a name matches any entry of the endpoint,
-/// and an entry without a name matches any NIC.
+/// same address of the same pool for the NIC, and the record has the UID as well. An endpoint that another client deletes during the
+/// request may be being deleted. A NIC without a name matches any entry of the endpoint, and an entry without a name matches any NIC.
 ///
 /// Addresses that are being taken back at the same time are not judged, and are excused where a setting permits a scan to take them (G
 /// EX3). If another pod of the VM has taken over meanwhile, only the addresses are judged. Broken by `uid-from-cached-pod`,
@@ -72,7 +74,7 @@ fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option
     if uid_of(endpoint) != &**uid && !answer.was_handed_on(view, uid_of(endpoint), view.endpoints.of_pod_since(endpoint)) {
         return Some(format!("the endpoint is that of {}", view.pod_of(uid_of(endpoint))));
     }
-    if endpoint.metadata.deletion_timestamp.is_some() {
+    if endpoint.metadata.deletion_timestamp.is_some() && !is_marked_by_another_client(view, answer, endpoint) {
         return Some("the endpoint is being deleted".to_owned());
     }
     let nameless = |nic: &str| nic.is_empty() || nic.bytes().all(|byte| byte.is_ascii_digit());
@@ -83,6 +85,13 @@ fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option
         let entries = addresses_of(endpoint).map(|(entry, pool, address)| format!("{} {address} ({pool})", entry.interface));
         format!("the endpoint has {}", entries.collect::<Vec<_>>().join(", "))
     })
+}
+
+/// Whether a client that is neither an agent nor a replica marked an endpoint for deletion during the request: the agent could not know, and
+/// the pod's next request replaces the endpoint.
+fn is_marked_by_another_client(view: &View, answer: &Answered<'_>, endpoint: &SpiderEndpoint) -> bool {
+    let is_other = |by| !view.agents.is_agent(by) && !view.replicas.is_one(by);
+    view.endpoints.marked(endpoint).is_some_and(|marked| marked.moment >= answer.began(view) && is_other(marked.by))
 }
 
 #[cfg(test)]
@@ -148,6 +157,25 @@ mod tests {
             assert_eq!(stage.detail()[1], "the endpoint has eth0 10.0.0.2 (p)");
             assert_eq!(stage.excuses(), [None; 3]);
         });
+    }
+
+    #[test]
+    fn an_endpoint_that_another_client_deletes_during_the_request_is_no_fault_of_the_agent() {
+        for (by_person, marked_first, excuses) in [(true, false, vec![]), (true, true, vec![None]), (false, false, vec![None])] {
+            with_pod(|stage| {
+                stage.add("ns/a", "a", FIRST);
+                let by = if by_person { stage.person } else { stage.agent };
+                if marked_first {
+                    stage.mark(by, "ns/a");
+                }
+                stage.ask("ns/a", "a", "eth0");
+                if !marked_first {
+                    stage.mark(by, "ns/a");
+                }
+                stage.answer("ns/a", "a", "eth0", FIRST);
+                assert_eq!(stage.excuses(), excuses, "by a person: {by_person}, marked first: {marked_first}");
+            });
+        }
     }
 
     #[test]

@@ -282,6 +282,27 @@ mod tests {
     }
 
     #[test]
+    fn a_successor_that_was_deleted_by_force_during_its_add_may_release_what_its_predecessor_had() {
+        for (successor, seconds, excuse) in [(true, 34, Some(FORCED_SUCCESSOR)), (true, 36, None), (false, 1, None)] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.static_pod("ns/a-0", "a");
+                stage.sandbox("a", "ns/a-0", "a");
+                stage.add("ns/a-0", "a", FIRST);
+                stage.attach("a", "eth0", &["10.0.0.1"]);
+                stage.pod_gone("ns/a-0");
+                if successor {
+                    stage.static_pod("ns/a-0", "later");
+                    stage.pod_gone("ns/a-0");
+                }
+                stage.pass(Duration::from_secs(seconds));
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "successor: {successor}, after {seconds} s");
+            });
+        }
+    }
+
+    #[test]
     fn a_forced_successor_takes_over_also_what_was_recorded_for_another_nic() {
         for nic in ["eth0", "net1", "0"] {
             on_stage(CLAIM, |stage| {

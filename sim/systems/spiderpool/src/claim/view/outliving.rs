@@ -14,7 +14,7 @@ use sim_config::time::SimTime;
 
 use super::View;
 use super::pod_state::{grace, has_ended, has_stopped, of_containers};
-use super::pods::{Place, Pod};
+use super::pods::Pod;
 use super::sandboxes::Sandbox;
 use super::terms::Reach;
 
@@ -56,15 +56,10 @@ impl View {
         self.ends_by(uid, pod, asked).is_none_or(|by| self.at <= by)
     }
 
-    /// Whether the object of a pod is gone and another pod has its place in a StatefulSet or VM, whose addresses go with the place (A
-    /// §6.6).
+    /// Whether the object of a pod is gone and another pod came to its place in a StatefulSet or VM, whose addresses go with the place (A
+    /// §6.6). Linear.
     pub(in super::super) fn is_succeeded(&self, uid: &str) -> bool {
-        let Some(pod) = self.pods.get(uid).filter(|pod| pod.gone) else { return false };
-        match &pod.place {
-            Some(Place::Ordinal(..)) => self.pods.named(&pod.key).is_some_and(|(_, later)| later.place == pod.place),
-            Some(Place::Vm(_)) => self.pods.present().any(|(_, later)| later.place == pod.place),
-            None => false,
-        }
+        self.pods.get(uid).is_some_and(|pod| self.pods.of_same_name(pod).any(|(later, _)| self.succeeds(later, uid)))
     }
 
     /// Whether a pod came later to the same place as another pod whose object is gone. It may be gone, too, before the ADD that it was

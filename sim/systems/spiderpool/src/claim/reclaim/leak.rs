@@ -75,6 +75,14 @@ fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
     at.max(stop.map_or_else(|| twice(gone), sim_time))
 }
 
+/// The time at which the containers of a pod that vanished have certainly ended, and those of the gone pod that its endpoint still names: a
+/// successor may have taken over only the records (S-8).
+fn end_of_vanished_with_endpoint(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
+    let named = view.endpoint_of(pod).and_then(|(endpoint, _)| view.pods.get(uid_of(endpoint)));
+    let end_of_named = named.and_then(|named| Some(end_of_vanished(view, named, named.since.gone?)));
+    end_of_vanished(view, pod, gone).max(end_of_named.unwrap_or(SimTime::ZERO))
+}
+
 /// The time by which a kubelet must end a pod if its node became ready again after the pod's deletion was requested: the grace period, and
 /// the same once more. If the node is lost again before that, the wait ends.
 fn time_after_return(view: &View, pod: &Pod, asked: SimTime) -> SimTime {
@@ -114,7 +122,7 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
     let permitted = || view.nodes.since(pod.node()?, |state| view.gives_up(state) == Some(true));
     let since = pod.since;
     let (kind, due, event) = match (since.gone, since.ended, since.terminating) {
-        (Some(gone), ..) => (Kind::Vanished, end_of_vanished(view, pod, gone), gone),
+        (Some(gone), ..) => (Kind::Vanished, end_of_vanished_with_endpoint(view, pod, gone), gone),
         (None, Some(ended), _) => (Kind::Ended, end_of_ended(view, pod, ended).max(permitted()?), ended),
         (None, None, Some(terminating)) => {
             let stop = sim_time(view.stop_of(&pod.object)?).max(time_after_return(view, pod, terminating));
@@ -148,7 +156,8 @@ fn leak_of_ending_pool(view: &View, pool: &str, record: &PoolIPAllocation) -> Op
         return None;
     }
     let event = sim_time(ends.0).max(view.pods.emptied(&record.pod));
-    Some(Leak { kind: Kind::Abandoned, due: event.max(end_of_vanished(view, pod, pod.since.gone?)), event, untraced: true })
+    let due = event.max(end_of_vanished_with_endpoint(view, pod, pod.since.gone?));
+    Some(Leak { kind: Kind::Abandoned, due, event, untraced: true })
 }
 
 /// The time since which no pod or place has been entitled to the record of a pod that was never seen; `None` = one is. All that is left of

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::select::is_auto_pool;
-use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
+use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool};
 use sim_config::time::SimTime;
 
 use super::super::view::{Announced, EventMask, Place, Pod, PoolChange, Seen, View, addresses_of, has_ips, is_of_set, sim_time, uid_of};
@@ -18,7 +18,8 @@ use super::{ends, is_marked, violated, without_ips};
 /// endpoint was marked while it was gone: that release is completed. A place whose later pod answers on other addresses, or did when the
 /// replica asked for it, does not need the old one (U-1), and no later pod gets an address of an auto pool that is being deleted (S-4p).
 /// Addresses that an orphan was given for the first time go with it, even if a StatefulSet has adopted it since: its endpoint says whose it
-/// was then, and once the pod is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by `empty-pod-ips-means-gone`,
+/// was then, and once the pod is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). A record that no endpoint keeps for a pod
+/// of the set goes when an orphan or an ordinary pod has the name (U-3). Broken by `empty-pod-ips-means-gone`,
 /// `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`, `vm-record-without-owner-check` and
 /// `scan-trusts-cached-pod`. It does not judge places that the settings treat as ordinary pods.
 pub(crate) struct PlacesKeepTheirRecords;
@@ -42,6 +43,7 @@ impl IpamClaim for PlacesKeepTheirRecords {
                         || ends_with_its_pool(view, change, uid, place)
                         || !is_kept(view, place, announced)
                         || serves_otherwise(view, uid, place, address, read(announced))
+                        || goes_to_namesake(view, before, place, address, read(announced))
                     {
                         continue;
                     }
@@ -110,6 +112,18 @@ fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr, sinc
         let mut read = ips.filter_map(|shown| shown.ip.parse::<IpAddr>().ok());
         **other != *uid && pod.place.as_ref() == Some(place) && has_ips(&pod.object) && read.all(|shown| shown != address)
     })
+}
+
+/// Whether a pod that is not the set's has the name of a record, or had it at a time since `since`, and no endpoint lets a pod of the set
+/// inherit the address. An endpoint of the set does, unless it is that pod's own and names other addresses.
+fn goes_to_namesake(view: &View, record: &PoolIPAllocation, place: &Place, address: IpAddr, since: SimTime) -> bool {
+    let endpoint = view.endpoints.get(&record.pod).filter(|endpoint| is_of_set(endpoint));
+    let is_kept = |other: &str| {
+        endpoint.is_some_and(|endpoint| uid_of(endpoint) != other || addresses_of(endpoint).any(|(.., named)| named == address))
+    };
+    let is_namesake = |pod: &Pod| *pod.key == *record.pod && (pod.place.is_none() || pod.was_orphan_since(since));
+    let mut others = view.pods.present_since(since).filter(|(other, _)| ***other != *record.pod_uid);
+    matches!(place, Place::Ordinal(..)) && others.any(|(other, pod)| is_namesake(pod) && !is_kept(other))
 }
 
 /// The time since which a later pod of the ordinal has run and answered only on other addresses, by its status: a pod that left Spiderpool
@@ -300,6 +314,69 @@ mod tests {
     }
 
     #[test]
+    fn what_no_endpoint_keeps_for_the_set_goes_when_another_pod_has_the_name() {
+        let orphan: fn(&mut Stage) = |stage| {
+            stage.static_pod("ns/web-1", "b");
+            stage.is_of("ns/web-1", None);
+        };
+        let ordinary: fn(&mut Stage) = |stage| stage.pod("ns/web-1", "b");
+        let successor: fn(&mut Stage) = |stage| stage.static_pod("ns/web-1", "b");
+        let nobody: fn(&mut Stage) = |_| ();
+        for (index, (comes, endpoint, kept)) in [
+            (orphan, None, false),
+            (ordinary, None, false),
+            (successor, None, true),
+            (nobody, None, true),
+            (orphan, Some(("Pod", "a", "10.0.0.1")), false),
+            (orphan, Some(("StatefulSet", "a", "10.0.0.1")), true),
+            (ordinary, Some(("StatefulSet", "a", "10.0.0.1")), true),
+            (orphan, Some(("StatefulSet", "a", "10.0.0.2")), true),
+            (orphan, Some(("StatefulSet", "b", "10.0.0.2")), false),
+            (orphan, Some(("StatefulSet", "b", "10.0.0.1")), true),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                stage.pod_gone("ns/web-1");
+                stage.endpoint_gone(stage.kubelet, "ns/web-1");
+                comes(stage);
+                if let Some((kind, uid, address)) = endpoint {
+                    stage.endpoint(stage.agent, "ns/web-1", uid, &[("eth0", "p", address)]);
+                    stage.change::<SpiderEndpoint>(stage.agent, &ObjectKey::namespaced("ns", "web-1"), |endpoint| {
+                        endpoint.status.as_mut().unwrap().owner_controller_type = kind.to_owned();
+                    });
+                }
+                stage.unrecord(stage.replicas[0], "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), if kept { vec![None] } else { vec![] }, "case {index}: {endpoint:?}");
+                assert!(stage.exercised());
+            });
+        }
+    }
+
+    #[test]
+    fn an_orphan_that_has_the_name_counts_until_the_look_at_it() {
+        for (looked, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                stage.pod_gone("ns/web-1");
+                stage.endpoint_gone(stage.kubelet, "ns/web-1");
+                stage.static_pod("ns/web-1", "b");
+                stage.is_of("ns/web-1", None);
+                if looked {
+                    stage.asks::<k8s_openapi::api::core::v1::Pod>(stage.replicas[0], &ObjectKey::namespaced("ns", "web-1"));
+                }
+                stage.pass(Duration::from_millis(10));
+                stage.is_of("ns/web-1", Some("next"));
+                stage.pass(Duration::from_millis(10));
+                reclaim(stage, 0);
+                assert_eq!(stage.excuses(), excuses, "looked: {looked}");
+            });
+        }
+    }
+
+    #[test]
     fn what_an_orphan_was_given_goes_with_it_once_it_is_gone_and_what_it_had_before_does_not() {
         for (was_orphan, of_set, gone, excuses) in [
             (true, false, true, vec![]),
@@ -356,6 +433,21 @@ mod tests {
             assert_eq!(stage.excuses(), [None]);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
             stage.put::<kube_machinery::kubevirt::VirtualMachine>(stage.person, &ObjectKey::namespaced("ns", "vm"), None);
+            stage.reclaim(stage.replicas[0], "ns/vm", "a", "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_vm_keeps_what_it_has_although_another_pod_has_its_name() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            let machine = json!({"metadata": {"name": "vm", "namespace": "ns"}, "spec": {"running": true, "template": {}}});
+            stage.write::<kube_machinery::kubevirt::VirtualMachine>(stage.person, machine);
+            stage.vm_pod("ns/virt-1", "a", "vm");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+            stage.pod_gone("ns/virt-1");
+            stage.pod("ns/vm", "b");
             stage.reclaim(stage.replicas[0], "ns/vm", "a", "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);
         });

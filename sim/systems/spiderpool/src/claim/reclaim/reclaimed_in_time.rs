@@ -36,6 +36,8 @@ pub(crate) enum ReclaimCase {
 /// Addresses that a pod is no longer entitled to are recorded for it no longer than taking them back takes (G §10.2), as `leak.rs` counts
 /// it.
 ///
+/// If the endpoint still names another gone pod, whose containers may answer on the addresses, the bound counts from the later end (S-8).
+///
 /// The bound is judged before the first event after it, and when the run ends. It does not judge addresses that were edited by hand, unless
 /// the record names a pod that was never seen, or the pods of nodes that the settings exempt.
 pub(crate) struct ReclaimedInTime {
@@ -286,6 +288,35 @@ mod tests {
                 stage.pass(Duration::from_secs(40));
                 assert_eq!(stage.excuses(), [None]);
             });
+        }
+    }
+
+    #[test]
+    fn a_pod_whose_endpoint_still_names_a_gone_predecessor_has_the_grace_of_that_one() {
+        for (claim, interval) in [("given-up-places-are-reclaimed-in-time", 0), ("leaks-are-found-by-scans", 600)] {
+            for names_predecessor in [true, false] {
+                on_stage_with(claim, settings, |stage| {
+                    stage.reclaims(stage.replicas[0], ReclaimNote::Leads(true));
+                    stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                    stage.stateful_set("ns/web", 1);
+                    stage.static_pod("ns/web-0", "a");
+                    stage.add("ns/web-0", "a", FIRST);
+                    // Its containers have twice 30 s and the additional delay.
+                    stage.pod_gone("ns/web-0");
+                    stage.static_pod("ns/web-0", "b");
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b");
+                    if !names_predecessor {
+                        stage.endpoint(stage.agent, "ns/web-0", "b", FIRST);
+                    }
+                    stage.stateful_set("ns/web", 0);
+                    stage.pod_is("ns/web-0", "Succeeded", None);
+                    stage.pod_gone("ns/web-0");
+                    stage.pass(Duration::from_secs(interval + 40));
+                    assert_eq!(stage.excuses().is_empty(), names_predecessor, "{claim}: the predecessor is named: {names_predecessor}");
+                    stage.pass(Duration::from_secs(50));
+                    assert_eq!(stage.excuses(), [None], "{claim}: the predecessor is named: {names_predecessor}");
+                });
+            }
         }
     }
 

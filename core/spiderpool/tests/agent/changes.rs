@@ -376,6 +376,43 @@ fn what_nics_without_a_name_have_goes_if_those_of_the_successor_have_names() {
     }
 }
 
+/// The addresses with which `eth0` and `net1` of `db-0` are answered.
+fn answered_by_nic(scene: &Scene, uid: &str) -> [Vec<String>; 2] {
+    ["eth0", "net1"].map(|nic| {
+        let answer = scene.add("db-0", uid, nic).unwrap();
+        answer.ips.iter().filter(|ip| ip.nic == nic).map(|ip| ip.address.addr().to_string()).collect()
+    })
+}
+
+#[test]
+fn nics_that_have_no_names_any_more_keep_the_entries_of_their_names() {
+    let named = |eth0: &str| ippools(&[("eth0", &[eth0], &[]), ("net1", &["q4"], &[])]);
+    for (pools, eth0, net1) in [
+        (["p4", "p4"], "10.0.0.1", "10.0.0.2"),
+        (["q4", "p4"], "10.0.0.1", "10.0.1.2"),
+        (["q4", "q4"], "10.0.1.1", "10.0.1.2"),
+        (["p4", "q4"], "10.0.0.2", "10.0.1.1"),
+    ] {
+        // The first NIC gets another pool, so the endpoint names it last.
+        let scene = predecessor(&named("q4"));
+        scene.pod("db-0", "u2", Owner::StatefulSet, &named("p4"));
+        assert_eq!(answered_by_nic(&scene, "u2"), [["10.0.0.1"], ["10.0.1.2"]]);
+        assert_eq!(scene.stored("db-0"), ["10.0.1.2", "10.0.0.1"]);
+        scene.pod("db-0", "u3", Owner::StatefulSet, &ippools(&[("", &pools[..1], &[]), ("", &pools[1..], &[])]));
+        for _ in 0..2 {
+            assert_eq!(answered_by_nic(&scene, "u3"), [[eth0], [net1]], "{pools:?}");
+        }
+        assert_eq!(scene.records().len(), 2, "{pools:?}");
+        // The pod keeps what it answers on if it lacks the rest later.
+        scene.change("SpiderEndpoint", "db-0", |endpoint| {
+            endpoint["metadata"]["annotations"]["ipam.spidernet.io/conflicting-ips"] = json!(net1);
+        });
+        let [first, second] = answered_by_nic(&scene, "u3");
+        assert_eq!((first, second.len(), second.contains(&net1.to_owned())), (vec![eth0.to_owned()], 1, false), "{pools:?}");
+        assert_eq!(scene.records().len(), 2, "{pools:?}");
+    }
+}
+
 #[test]
 fn a_nic_of_a_pod_that_names_its_nics_by_now_takes_no_entry_without_a_name() {
     let scene = Scene::new(Policy::hardened());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::attempt::{Add, Ledger, Setback};
 use super::reuse::given_up;
-use super::static_reuse::{Entries, StaticReuse, name_entry, permits};
+use super::static_reuse::{Entries, StaticReuse, leave_names, name_entry, permits};
 use crate::ipam::allocated_ip::{AllocatedIp, add_routes, complete, details, stored, told_of_allocated};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
@@ -464,9 +464,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             selection.nics.iter().any(|selected| selected.nic == nic)
         };
         let (kept, unfinished) = static_reuse.entries(self.nameless, allocates_for);
-        let new = details(allocated, self.nameless, |_| self.leaves_out_gateway());
+        let mut new = details(allocated, self.nameless, |_| self.leaves_out_gateway());
         if self.assembles_otherwise() {
             return (self.assemble_otherwise(base, kept, new), unfinished);
+        }
+        if self.nameless {
+            leave_names(&kept, &mut new);
         }
         let mut ips = match base {
             None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),

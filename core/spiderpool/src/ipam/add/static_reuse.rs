@@ -97,6 +97,14 @@ pub(super) fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, 
     permitted.pools.iter().any(|(of, version, names)| of == nic && *version == family && names.contains(pool))
 }
 
+/// Leaves a name to the kept entry that has it, for NICs without a name: a predecessor may have had its first NIC at another position. That
+/// NIC keeps its address, and the new entry goes to the next NIC that has none (A §2.4). With the name twice, one NIC would answer on both.
+pub(super) fn leave_names(kept: &Entries, new: &mut [(String, IPAllocationDetail)]) {
+    for (_, entry) in new.iter_mut().filter(|(_, entry)| kept.iter().any(|(_, other)| other.interface == entry.interface)) {
+        entry.interface.clear();
+    }
+}
+
 /// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name. A name that is
 /// not in `nics` is a predecessor's; `None` = every name counts.
 pub(super) fn name_entry<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str, nics: Option<&[String]>) {

@@ -6,6 +6,7 @@ mod changes;
 mod deviations;
 mod endpoints;
 mod faults;
+mod marked_endpoints;
 mod overlaps;
 #[path = "../promise/mod.rs"]
 mod promise;

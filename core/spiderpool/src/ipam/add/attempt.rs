@@ -54,8 +54,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     /// The addresses that the last write of the endpoint gives up, if it failed: it may have been carried out nevertheless, in
     /// which case the conflict is with itself.
     pub(super) given_up: GivenUp,
-    /// An endpoint marked for deletion that this ADD has removed, and what it keeps of it: the next rounds go on with that, whatever the
-    /// rules say by then.
+    /// An endpoint marked for deletion that this ADD replaces, and what it keeps of it: once it is gone, the next rounds go on with that,
+    /// whatever the rules say by then.
     pub(super) ended: Option<(Arc<SpiderEndpoint>, StaticReuse)>,
 }
 
@@ -155,15 +155,22 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { allocated });
     }
 
-    /// Writes the endpoint with the entries of these NICs marked as `unfinished`, and returns the stored object. Upstream (`strict`) also
-    /// writes an unchanged endpoint, and tries once.
+    /// Writes the endpoint with the entries of these NICs marked as `unfinished`, and returns the stored object. One that is marked for
+    /// deletion is replaced. Upstream (`strict`) also writes an unchanged endpoint, and tries once.
     pub(super) async fn write(
-        &self,
+        &mut self,
         base: Option<&SpiderEndpoint>,
         ips: Vec<IPAllocationDetail>,
         unfinished: &[String],
         strict: bool,
     ) -> Result<Arc<SpiderEndpoint>, Setback> {
+        let base = match base {
+            Some(known) if self.ends(known) => {
+                self.end_replaced(known, &ips).await?;
+                None
+            }
+            base => base,
+        };
         let written = match base {
             None => {
                 let mut body = self.holder().endpoint(ips);

@@ -29,7 +29,9 @@ use crate::ipam::agent::Agent;
 use crate::ipam::allocated_ip::{AllocatedIp, stored};
 use crate::ipam::answer::AddAnswer;
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_ended, is_terminating, uid_of, without_addresses};
+use crate::ipam::endpoints::{
+    EndpointOwnership, avoided, entries, entries_of, goes_with_pod, is_ended, is_terminating, uid_of, without_addresses,
+};
 use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
@@ -329,27 +331,31 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         is_ended(endpoint, self.policy())
     }
 
-    /// Ends an endpoint that is marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its records
-    /// are removed first, with its DEL.
-    async fn end_terminating(&mut self, known: &Arc<SpiderEndpoint>, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
-        let keeps = self.ownership(known) != EndpointOwnership::Foreign;
-        // Otherwise this pod may be the predecessor, and the endpoint may belong to a pod whose sandbox still runs.
-        self.confirm().await?;
-        if keeps {
-            self.ended = Some((known.clone(), static_reuse.clone()));
-        }
+    /// Ends the marked endpoint of this pod or its predecessor, for which a new one with these addresses is about to be created. The others
+    /// that it names are released before, as it outlives its records (A S14).
+    pub(super) async fn end_replaced(&mut self, known: &SpiderEndpoint, ips: &[IPAllocationDetail]) -> Result<(), Setback> {
+        let stays = |ip: IpAddr| ips.iter().flat_map(stored).any(|at| at.address.addr() == ip);
+        let mut what = entries_of(known);
+        what.retain(|(_, ip)| !stays(*ip));
+        self.op.take_back(&self.key, uid_of(known), Cause::PoolChange, &what).await?;
         self.end(known).await?;
-        if keeps { self.go_on_from(known, static_reuse).await } else { Ok(()) }
+        let Some((ended, mut static_reuse)) = self.ended.clone() else { return Ok(()) };
+        if self.go_on_from(&ended, &mut static_reuse).await? {
+            return Ok(());
+        }
+        Err(Setback::Again(IpamError::TerminatingEndpoint(self.key.clone())))
     }
 
-    /// Goes on with the addresses of an endpoint that this ADD has ended.
-    async fn go_on_from(&mut self, ended: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
+    /// Goes on with the addresses of an endpoint that this ADD has ended. Returns whether it still has all of them.
+    async fn go_on_from(&mut self, ended: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<bool, Setback> {
         // The process that marked it may remove the records, even after they were checked: they are made anew for the pod.
-        if !static_reuse.untaken && !self.policy().unrecorded_answer {
-            let lost = self.reown_all(&static_reuse.kept, uid_of(ended), None).await?;
-            static_reuse.lose(lost, entries(ended));
+        if static_reuse.untaken || self.policy().unrecorded_answer {
+            return Ok(true);
         }
-        Ok(())
+        let lost = self.reown_all(&static_reuse.kept, uid_of(ended), None).await?;
+        let has_all = lost.is_empty();
+        static_reuse.lose(lost, entries(ended));
+        Ok(has_all)
     }
 
     /// One round: reads the endpoint and acts on its state.
@@ -414,11 +420,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             other => other,
         };
         let base = match base {
-            Some(known) if self.ends(&known) => {
-                self.end_terminating(&known, &mut static_reuse).await?;
+            Some(known) if !self.ends(&known) => Some(known),
+            Some(known) if self.ownership(&known) == EndpointOwnership::Foreign => {
+                // Otherwise this pod may be the predecessor, and the endpoint may belong to a pod whose sandbox still runs.
+                self.confirm().await?;
+                self.end(&known).await?;
                 None
             }
-            base => base,
+            Some(known) => {
+                // It is ended with the write of its replacement: a pod that finds no pool keeps its addresses by it.
+                self.ended = Some((known.clone(), static_reuse.clone()));
+                Some(known)
+            }
+            None => None,
         };
         let result = self.fresh(base.as_deref(), static_reuse, forgets, ledger).await;
         if let (Err(Setback::Failed(_)), Some((known, what))) = (&result, for_good) {
@@ -464,12 +478,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Removes an endpoint that is being deleted, so that the pod can have a new one.
     ///
     /// If this very pod's endpoint was marked from outside, the new endpoint names the same addresses, and they stay recorded. So do those
-    /// of a VM, which the pod has taken over by now. An endpoint that outlives its pod was marked by a release, which is finished here. One
-    /// that is deleted with its pod may have been marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its
-    /// records are left to reclaim, which knows for how long.
+    /// of a VM, which the pod has taken over by now, except the given-up ones, which are [released before](Self::end_replaced). An endpoint
+    /// of another pod that outlives its pod was marked by a release, which is finished here. One that is deleted with its pod may have been
+    /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim, which knows for
+    /// how long.
     async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
         if self.ownership(endpoint) == EndpointOwnership::Foreign {
-            let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
+            let what = entries_of(endpoint);
             if !goes_with_pod(endpoint) {
                 self.op.take_back(&self.key, uid_of(endpoint), Cause::Marked, &what).await?;
             } else if self.op.is_any_recorded(uid_of(endpoint), &what).await? {

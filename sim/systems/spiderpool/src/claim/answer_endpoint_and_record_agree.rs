@@ -87,8 +87,8 @@ fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option
     })
 }
 
-/// Whether a client that is neither an agent nor a replica marked an endpoint for deletion during the request: the agent could not know, and
-/// the pod's next request replaces the endpoint.
+/// Whether a client that is neither an agent nor a replica marked an endpoint for deletion during the request: the agent could not know,
+/// and the pod's next request replaces the endpoint.
 fn is_marked_by_another_client(view: &View, answer: &Answered<'_>, endpoint: &SpiderEndpoint) -> bool {
     let is_other = |by| !view.agents.is_agent(by) && !view.replicas.is_one(by);
     view.endpoints.marked(endpoint).is_some_and(|marked| marked.moment >= answer.began(view) && is_other(marked.by))

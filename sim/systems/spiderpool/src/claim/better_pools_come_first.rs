@@ -17,7 +17,8 @@ use crate::workload::{InOrder, IpamNote};
 /// A request that finds its endpoint changed selects again, and may then rank the pools differently. An address that it recorded before is
 /// judged by the selection that preceded its record: leaving it for a better pool would mean a second record. For the same reason a pool
 /// may go first if an earlier request's write for the pod may have been carried out in it, or its rollback may have failed (D §1.2), or if
-/// an earlier life of the agent had sent it a record that arrived while the request was queued (K §2.13).
+/// an earlier life of the agent had sent it a record that arrived while the request was queued (K §2.13), or if the agent's cache may still
+/// show a record that was taken back.
 ///
 /// Broken by `ties-in-any-order`. It does not judge addresses that were recorded before the request selected anything, addresses taken over
 /// from a predecessor of the same place, or two simultaneous requests for one pod.
@@ -25,6 +26,8 @@ use crate::workload::{InOrder, IpamNote};
 pub(crate) struct BetterPoolsComeFirst {
     /// The records that were sent by an earlier life of an agent and arrived after its end, and the moments of their arrival.
     left_behind: FxHashMap<(Arc<str>, IpAddr), u64>,
+    /// The pools from which records of live pods were last removed, by the UID of the pod, and the revisions of that.
+    taken_back: FxHashMap<(Arc<str>, Arc<str>), u64>,
 }
 
 impl IpamClaim for BetterPoolsComeFirst {
@@ -34,9 +37,13 @@ impl IpamClaim for BetterPoolsComeFirst {
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
-            Seen::Pool(ref change) if change.left_behind.is_some() => {
-                let given = change.edits.iter().filter_map(|edit| edit.given());
-                self.left_behind.extend(given.map(|(address, _)| ((change.pool.clone(), address), change.said.moment)));
+            Seen::Pool(ref change) => {
+                let taken = change.edits.iter().filter_map(|edit| edit.taken()).filter(|(_, before)| view.pods.is_alive(&before.pod_uid));
+                self.taken_back.extend(taken.map(|(_, before)| ((before.pod_uid.as_str().into(), change.pool.clone()), change.revision)));
+                if change.left_behind.is_some() {
+                    let given = change.edits.iter().filter_map(|edit| edit.given());
+                    self.left_behind.extend(given.map(|(address, _)| ((change.pool.clone(), address), change.said.moment)));
+                }
             }
             Seen::Selected { by, uid, nic, opinion: Opinion::OtherOrder(ref why), .. } => {
                 findings.violated(|| vec![format!("{} ranks pools for {nic} of {}", view.name(by), view.pod_of(uid)), why.to_string()]);
@@ -73,7 +80,11 @@ impl IpamClaim for BetterPoolsComeFirst {
                         view.ledger.kept(name).iter().any(|before| before.uid != *uid && before.given.address == *address)
                     })
                 };
-                let has_reason = || exchanged() || doubted() || is_left_behind() || inherited();
+                let is_still_shown = || {
+                    let taken_back = self.taken_back.get(&(uid.clone(), pool.clone()));
+                    taken_back.is_some_and(|taken| view.agents.shown_before_add(process, uid, Shown::Pools) < *taken)
+                };
+                let has_reason = || exchanged() || doubted() || is_left_behind() || inherited() || is_still_shown();
                 if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !has_reason()) {
                     findings.violated(|| {
                         let shown = view.agents.shown(process, Shown::Pools);
@@ -240,6 +251,28 @@ mod tests {
                 stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
                 stage.try_pool("a", "q", Ok("10.0.0.1"));
                 assert_eq!((stage.excuses(), stage.exercised()), (excuses, true), "sent before the crash: {sent}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_pool_may_go_first_while_the_cache_shows_a_record_that_was_taken_back() {
+        for (shown, excuses) in [(false, vec![]), (true, vec![None])] {
+            on_stage("better-pools-come-first", |stage| {
+                for pool in ["p", "q"] {
+                    stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+                }
+                stage.pod("ns/a", "a");
+                stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.unrecord(stage.agent, "q", "10.0.0.1");
+                if shown {
+                    stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                }
+                stage.ask("ns/a", "a", "eth0");
+                stage.select("a", Opinion::Agrees, &["p", "q"], 0);
+                stage.try_pool("a", "q", Ok("10.0.0.2"));
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true), "the cache shows that it is gone: {shown}");
             });
         }
     }

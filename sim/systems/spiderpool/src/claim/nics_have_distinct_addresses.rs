@@ -7,8 +7,8 @@ use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim};
 
 /// No answer gives one address to two NICs, and no sandbox answers on one address with two NICs.
 ///
-/// An address that is taken back during the request is free for the pod's next NIC: such an answer is not judged if the pod's entitlement had
-/// ended, and excused if a setting permitted a scan to take the address (G EX3).
+/// An address that is taken back during the request is free for the pod's next NIC: such an answer is not judged if the pod's entitlement
+/// had ended, and excused if a setting permitted a scan to take the address (G EX3).
 ///
 /// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that occurs twice in the answer for one NIC is a violation as well.
 pub(crate) struct NicsHaveDistinctAddresses;

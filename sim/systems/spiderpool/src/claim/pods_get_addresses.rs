@@ -52,9 +52,16 @@ pub(super) fn is_in_reach(view: &View, pod: &Pod) -> bool {
     pod.node().is_some_and(|node| !lost.contains(node)) && !view.out_of_reach.pods.contains(&*pod.key)
 }
 
-/// Whether a pod could be served when it asked last.
+/// Whether a pod could be served when it asked last. If one NIC was just answered, another may have been refused before, and is asked for
+/// next.
 pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
     let Some(last) = view.ledger.last(uid) else { return true };
+    let is_under_way = last.refusal.is_none();
+    let refused = view.ledger.refused(uid).iter().filter(|_| is_under_way);
+    [last].into_iter().chain(refused).all(|last| could_be_served(view, uid, pod, last))
+}
+
+fn could_be_served(view: &View, uid: &str, pod: &Pod, last: &Last) -> bool {
     match last.refusal {
         // If the selection agreed with the rules, these leave the pod without a pool.
         Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed && !is_orphan(view, pod),
@@ -308,6 +315,21 @@ mod tests {
             assert_eq!(stage.pending(), None);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert!(stage.pending().is_some(), "nothing is left to release");
+        });
+    }
+
+    #[test]
+    fn a_nic_that_the_rules_leave_without_a_pool_is_not_waited_for_while_another_is_answered() {
+        with_pod(|stage| {
+            stage.ask("ns/a", "a", "net1");
+            stage.select("a", Opinion::Agrees, &[], 0);
+            stage.refuse("ns/a", "a", "net1", Refusal::NoPool);
+            assert_eq!(stage.pending(), None);
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            assert_eq!(stage.pending(), None, "the next request is for the other NIC");
+            stage.ask("ns/a", "a", "net1");
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            assert!(stage.pending().unwrap().contains("last answered by agent-0"));
         });
     }
 

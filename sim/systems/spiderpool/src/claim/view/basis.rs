@@ -58,8 +58,8 @@ impl View {
             || self.terms.may_select_otherwise(answer.said.at, self.at)
     }
 
-    /// The earlier answer with the same address to another pod of the VM, if one ran beside this one. During a live migration the second pod
-    /// gets the addresses of the first, whatever the rules say by then (A S10). The first may be gone when the second is answered.
+    /// The earlier answer with the same address to another pod of the VM, if one ran beside this one. During a live migration the second
+    /// pod gets the addresses of the first, whatever the rules say by then (A S10). The first may be gone when the second is answered.
     fn brought_along(&self, answer: &Answer) -> Option<&Answer> {
         let pod = self.pods.get(&answer.uid).filter(|_| answer.basis.beside)?;
         let is_same = |other: &&Answer| other.is_for_same(&answer.given) && other.given.address == answer.given.address;

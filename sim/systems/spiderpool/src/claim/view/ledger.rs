@@ -85,6 +85,8 @@ fn places(given: &[Given]) -> impl Iterator<Item = usize> {
 /// The outcome of the last request for a pod.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Last {
+    /// The NIC that it was for.
+    pub(in super::super) nic: Arc<str>,
     /// The reason why there was no address, if there was none.
     pub(in super::super) refusal: Option<Refusal>,
     /// Whether the selection of pools agreed with the rules.
@@ -129,6 +131,8 @@ pub(in super::super) struct Ledger {
     recorded: FxHashMap<Arc<str>, Vec<Recorded>>,
     releases: FxHashMap<Arc<str>, Vec<Release>>,
     last: FxHashMap<Arc<str>, Last>,
+    /// The last request for each NIC of a pod, if it was refused.
+    refused: FxHashMap<Arc<str>, Vec<Last>>,
 }
 
 impl Ledger {
@@ -158,6 +162,11 @@ impl Ledger {
     /// The outcome of the last request for a pod.
     pub(in super::super) fn last(&self, uid: &str) -> Option<&Last> {
         self.last.get(uid)
+    }
+
+    /// The last requests for the NICs of a pod that were refused.
+    pub(in super::super) fn refused(&self, uid: &str) -> &[Last] {
+        self.refused.get(uid).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said, basis: Basis) {
@@ -196,7 +205,11 @@ impl Ledger {
     }
 
     pub(super) fn ended(&mut self, uid: &Arc<str>, mut last: Last) {
+        if let Some(refused) = self.refused.get_mut(uid) {
+            refused.retain(|refused| refused.nic != last.nic);
+        }
         if last.refusal.is_some() {
+            self.refused.entry(uid.clone()).or_default().push(last.clone());
             let before = self.last.remove(uid).map(|before| before.doubts).unwrap_or_default();
             let releases = self.releases.get(uid).map_or(&[][..], Vec::as_slice);
             let is_kept = |pool: &str, address| {

@@ -537,7 +537,7 @@ impl View {
                 let began = asked.as_ref().map_or(said.at, |asked| asked.began.at);
                 let (agreed, order, tried) =
                     asked.map_or_else(|| (false, [].into(), Vec::new()), |asked| (asked.agreed, asked.last_order(), asked.tried));
-                self.ledger.ended(uid, Last { refusal, agreed, order, tried, doubts: Vec::new(), began, said });
+                self.ledger.ended(uid, Last { nic: nic.clone(), refusal, agreed, order, tried, doubts: Vec::new(), began, said });
             }
             IpamNote::ReleaseBegun { uid, cause, what, .. } => {
                 self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None, ok: false });

@@ -321,14 +321,14 @@ mod tests {
     #[test]
     fn a_nic_that_the_rules_leave_without_a_pool_is_not_waited_for_while_another_is_answered() {
         with_pod(|stage| {
-            stage.ask("ns/a", "a", "net1");
+            stage.ask("ns/a", "a", "eth0");
             stage.select("a", Opinion::Agrees, &[], 0);
-            stage.refuse("ns/a", "a", "net1", Refusal::NoPool);
+            stage.refuse("ns/a", "a", "eth0", Refusal::NoPool);
             assert_eq!(stage.pending(), None);
-            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.add("ns/a", "a", &[("net1", "p", "10.0.0.1")]);
             assert_eq!(stage.pending(), None, "the next request is for the other NIC");
-            stage.ask("ns/a", "a", "net1");
-            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
             assert!(stage.pending().unwrap().contains("last answered by agent-0"));
         });
     }

@@ -44,10 +44,8 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     // If the record is that of the VM's other pod, it is the successor's, which a replica may legitimately reclaim; that
                     // pod may be gone, too.
                     let of_successor = *sandbox.uid != *before.pod_uid;
-                    let succeeded = view.is_succeeded(&sandbox.uid)
-                        || of_successor && view.succeeds(&before.pod_uid, &sandbox.uid)
-                        || successor.is_some_and(|after| view.succeeds(&after.pod_uid, &sandbox.uid));
-                    let forced = (change.by_agent || of_successor) && succeeded && view.may_outlive(&sandbox.uid);
+                    let succeeded = || view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
+                    let forced = (change.by_agent || of_successor) && succeeded();
                     let forced = forced.then_some(FORCED_SUCCESSOR);
                     let hazard = || view.excuse_of(&sandbox.uid, address);
                     let excuse = match () {
